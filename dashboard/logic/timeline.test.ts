@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { instancesAround, rowsOf, visibleRows } from "./lanes.ts";
 import { innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
-import { domainOf, gateStopsOf, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
+import { domainOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
 
 const token = (fields: Partial<Token>): Token => ({
   id: "t1", node_id: "n", status: "completed", epoch: 1, retry_count: 0, lane: "direct", branch: null, parent_token_id: null,
@@ -50,6 +50,14 @@ test("the pause of a limit begins at the limit", () => {
     event({ kind: "run_paused", at: 300, cause: "person" }),
   ];
   assert.deepEqual(pausesOf(events).map(({ from, to }) => [from, to]), [[100, 200], [300, undefined]]);
+});
+
+test("an attempt is not late while its clock stands still", () => {
+  assert.equal(lateSince(100, [], 150), 100);
+  assert.equal(lateSince(100, [], 90), undefined);
+  assert.equal(lateSince(null, [], 90), undefined);
+  assert.equal(lateSince(100, [{ from: 101, to: undefined, why: "" }], 5_000), undefined);
+  assert.equal(lateSince(100, [{ from: 50, to: 60, why: "" }], 5_000), 100);
 });
 
 test("the clock stands still only while every live token is at a gate", () => {

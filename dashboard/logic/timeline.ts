@@ -169,6 +169,14 @@ export function gateStopsOf(tokens: readonly Token[], events: readonly RunEvent[
   return stops;
 }
 
+/** When a live attempt began to be late: not while its clock stands still. */
+export function lateSince(timeoutAt: number | null, stops: readonly Stop[], now: number): number | undefined {
+  if (timeoutAt === null || now <= timeoutAt) return undefined;
+  // Alarms come a moment after the deadline.
+  const isStopped = stops.some(({ from, to }) => to === undefined && from <= timeoutAt + 1_000);
+  return isStopped ? undefined : timeoutAt;
+}
+
 export interface Domain {
   from: number;
   to: number;

@@ -94,7 +94,7 @@ function Bars({ title, rows, isStatus = false }: { title: string; rows: [string,
                   <Text value={words(name)} max={60} />
                 </span>
                 <svg aria-hidden="true" class={isStatus ? `tone-${lookOf(name).tone}` : ""}>
-                  <rect x="0" y="0" height="12" rx="2" width={`${Math.max((value / most) * 100, 0.6)}%`} />
+                  <rect x="0" y="0" height="12" rx="2" width={`${(value / most) * 100}%`} />
                 </svg>
                 <span class="number small">{value.toLocaleString("en")}</span>
               </>

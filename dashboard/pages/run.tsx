@@ -83,7 +83,7 @@ function TimeLeft({ run }: { run: Run }) {
   const end = run.deadlines.find(({ kind }) => kind === "workflow" || kind === "compensation");
   if (end?.due_at !== undefined) return <span class="time-left">{timeLeft(end.due_at, now.value)}</span>;
   if (end?.remaining_ms !== undefined) return <span class="time-left muted">clock stopped, {duration(end.remaining_ms)} left</span>;
-  return <span class="time-left muted">{run.timeout_at === null ? "no limit runs" : timeLeft(run.timeout_at, now.value)}</span>;
+  return <span class="time-left muted">{run.timeout_at === null ? (run.status === "waiting" ? "clock stopped" : "no limit") : timeLeft(run.timeout_at, now.value)}</span>;
 }
 
 function Facts({ run }: { run: Run }) {

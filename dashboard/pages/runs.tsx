@@ -64,7 +64,10 @@ export function RunsPage() {
         ))}
       </nav>
       <section class="card" aria-label="Runs">
-        <Filters filter={filter} />
+        <details open={isWide() || isFiltered(filter)}>
+          <summary class="filters-summary">Filters</summary>
+          <Filters filter={filter} />
+        </details>
         {may("operate") && (selected.size > 0 || isFiltered(filter)) && (
           <BulkBar ids={[...selected]} filter={filter} onDone={() => (setSelected(new Set()), refresh())} onClear={() => setSelected(new Set())} />
         )}
@@ -109,6 +112,9 @@ export function RunsPage() {
   );
 }
 
+/** On a narrow screen the runs come first. */
+const isWide = (): boolean => matchMedia("(min-width: 641px)").matches;
+
 const listQuery = (filter: RunFilter) => ({ ...selectionOf(filter, Date.now()), sort: filter.sort }) as object;
 
 function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: boolean; onToggle: () => void }) {
@@ -117,28 +123,28 @@ function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: bo
       <td>
         <input type="checkbox" aria-label={`Select run ${run.id}`} checked={isSelected} onChange={onToggle} />
       </td>
-      <td>
+      <td class="at-status">
         <Status status={run.status} />
       </td>
-      <td class="main">
+      <td class="main at-run">
         <a href={runPath(run.id)} class="mono">
           <Text value={run.id} max={64} />
         </a>
         {run.attempt > 1 && <span class="muted small"> attempt {run.attempt}</span>}
       </td>
-      <td class="wide">
+      <td class="at-workflow">
         <a href={workflowPath(run.workflow_id, run.version)}>
           <Text value={run.workflow_id} />
         </a>{" "}
         <span class="muted small">v{run.version}</span>
       </td>
-      <td class="wide">
+      <td class="at-started">
         <When at={run.started_at} />
       </td>
-      <td class="wide number nowrap">
+      <td class="at-time number nowrap">
         <RunTime run={run} />
       </td>
-      <td class="wide run-error">{run.error && <Text value={run.error.message} max={200} />}</td>
+      <td class="at-error run-error">{run.error && <Text value={run.error.message} max={200} />}</td>
     </tr>
   );
 }
@@ -147,7 +153,7 @@ function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: bo
 function RunTime({ run }: { run: RunSummary }) {
   if (isEnded(run.status)) return <>{run.duration_ms === null ? "" : `took ${duration(run.duration_ms)}`}</>;
   if (run.status === "paused") return <span class="muted">clocks stopped</span>;
-  if (run.timeout_at === null) return <span class="muted">no limit runs</span>;
+  if (run.timeout_at === null) return <span class="muted">{run.status === "waiting" ? "clock stopped" : "no limit"}</span>;
   const isNear = run.timeout_at - now.value < (run.timeout_at - run.started_at) * 0.2;
   return <span class={isNear ? "tone-late toned" : ""}>{timeLeft(run.timeout_at, now.value)}</span>;
 }

@@ -114,6 +114,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
         <svg
           ref={frame}
           class="graph-frame"
+          style={{ height: `clamp(220px, ${Math.round(placed.height * 1.15 + 30)}px, 60vh)` }}
           role="group"
           aria-label="Graph of the workflow"
           onWheel={(event) => {
@@ -150,13 +151,14 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
           </defs>
           <g ref={content} transform={`translate(${view.current.x} ${view.current.y}) scale(${view.current.scale})`}>
             {graph.edges.map((edge, index) => {
-              const points = placed.edges[String(index)] ?? [];
+              const isLoop = edge.from === edge.to;
+              const points = isLoop ? loopOf(placed.nodes[edge.from], graph.nodes.find(({ id }) => id === edge.from)?.width ?? 0) : (placed.edges[String(index)] ?? []);
               const times = taken?.get(edgeKey(edge.from, edge.to)) ?? 0;
               const look = times > 0 ? "taken" : edge.on === "success" ? "plain" : "failure";
               const middle = points[Math.floor(points.length / 2)];
               return (
                 <g key={index}>
-                  <path class={`edge ${look} ${edge.on === "success" ? "" : "other-way"}`} d={pathOf(points)} marker-end={`url(#arrow-${look})`} />
+                  <path class={`edge ${look} ${edge.on === "success" ? "" : "other-way"}`} d={isLoop ? curveOf(points) : pathOf(points)} marker-end={`url(#arrow-${look})`} />
                   {middle && (edge.label || times > 1) && (
                     <text class="edge-label" x={middle.x + 5} y={middle.y}>
                       {visible(cut([times > 1 ? `×${times}` : "", edge.on === "success" ? "" : `on ${edge.on}`, edge.label].filter(Boolean).join(" "), 42).shown)}
@@ -224,6 +226,15 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
     </div>
   );
 }
+
+/** A node that leads to itself: beside it, where the layout has no room for it. */
+function loopOf(place: { x: number; y: number } | undefined, width: number): { x: number; y: number }[] {
+  if (!place) return [];
+  const right = place.x + width / 2;
+  return [{ x: right, y: place.y - 12 }, { x: right + 40, y: place.y - 26 }, { x: right + 32, y: place.y + 4 }, { x: right + 40, y: place.y + 26 }, { x: right, y: place.y + 12 }];
+}
+
+const curveOf = ([from, one, , two, to]: { x: number; y: number }[]): string => (from && one && two && to ? `M${from.x} ${from.y}C${one.x} ${one.y} ${two.x} ${two.y} ${to.x} ${to.y}` : "");
 
 function pathOf(points: { x: number; y: number }[]): string {
   const [first, ...rest] = points;

@@ -4,7 +4,7 @@ import type { GroupRow, Row } from "../logic/lanes.ts";
 import { tokenPath } from "../logic/routes.ts";
 import { visible, cut } from "../logic/safe_text.ts";
 import { isEnded, lookOf } from "../logic/statuses.ts";
-import type { Domain, Lane, Span, Stop } from "../logic/timeline.ts";
+import { lateSince, type Domain, type Lane, type Span, type Stop } from "../logic/timeline.ts";
 import { count, duration, words } from "../logic/words.ts";
 import { Icon } from "./icon.tsx";
 import type { TipState } from "./timeline_tip.tsx";
@@ -82,7 +82,7 @@ export function RowLane({ row, run, lane, scale, now, stops, ticks, isChosen, on
       <div class="plot">
         <svg role="img" aria-label={row.kind === "group" ? groupWords(row) : tokenWords(row.token, lane(row.token.id), now)}>
           <Grid ticks={ticks} scale={scale} />
-          {row.kind === "group" ? <GroupBars row={row} scale={scale} now={now} /> : <TokenBars token={row.token} lane={lane(row.token.id)} scale={scale} now={now} />}
+          {row.kind === "group" ? <GroupBars row={row} scale={scale} now={now} /> : <TokenBars token={row.token} lane={lane(row.token.id)} scale={scale} now={now} stops={stops} />}
           <Stops stops={stops} scale={scale} now={now} height={40} />
         </svg>
       </div>
@@ -148,7 +148,7 @@ function GroupBars({ row, scale, now }: { row: GroupRow; scale: Scale; now: numb
 const TOP = 7;
 const HEIGHT = 12;
 
-function TokenBars({ token, lane, scale, now }: { token: Token; lane: Lane; scale: Scale; now: number }) {
+function TokenBars({ token, lane, scale, now, stops }: { token: Token; lane: Lane; scale: Scale; now: number; stops: Stop[] }) {
   const { tone } = lookOf(token.status);
   const look = isEnded(token.status) ? (tone === "good" ? "good" : tone === "bad" ? "bad" : tone === "late" ? "bad" : "neutral") : "";
   return (
@@ -160,19 +160,19 @@ function TokenBars({ token, lane, scale, now }: { token: Token; lane: Lane; scal
         </g>
       ))}
       {lane.spans.map((span) => (
-        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span === lane.spans.at(-1)} look={look} timeoutAt={token.timeout_at} scale={scale} now={now} />
+        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span === lane.spans.at(-1)} look={look} late={lateSince(token.timeout_at, stops, now)} scale={scale} now={now} />
       ))}
     </>
   );
 }
 
-function SpanBar({ span, isLast, look, timeoutAt, scale, now }: { span: Span; isLast: boolean; look: string; timeoutAt: number | null; scale: Scale; now: number }) {
+function SpanBar({ span, isLast, look, late, scale, now }: { span: Span; isLast: boolean; look: string; late: number | undefined; scale: Scale; now: number }) {
   const end = span.to ?? Math.max(now, span.from);
   if (span.kind === "queued") return <Bar scale={scale} from={span.from} to={end} y={TOP + 4} height={4} className="span-queued" least={0.5} />;
   if (span.kind === "backoff") return <Bar scale={scale} from={span.from} to={end} y={TOP + 3} height={6} className="span-backoff" />;
   // A failure belongs to the last attempt; those before it were given up.
-  const className = span.kind === "attempt" ? `span-attempt ${isLast ? look : look === "" ? "neutral" : "neutral"}` : `span-${span.kind}`;
-  const lateFrom = span.to === undefined && timeoutAt !== null && now > timeoutAt && timeoutAt > span.from ? timeoutAt : undefined;
+  const className = span.kind === "attempt" ? `span-attempt ${isLast ? look : "neutral"}` : `span-${span.kind}`;
+  const lateFrom = span.to === undefined && late !== undefined && late > span.from ? late : undefined;
   return (
     <>
       <Bar scale={scale} from={span.from} to={lateFrom ?? end} y={TOP} height={HEIGHT} className={className} />

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Timeout } from "../../client/index.ts";
 import { tokenPath } from "../logic/routes.ts";
-import { bytes, duration, words } from "../logic/words.ts";
+import { bytes, count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import type { RunStore } from "../state/run_store.ts";
 import { Json, Problem, Text } from "./text.tsx";
@@ -50,7 +50,7 @@ function Record({ run, item }: { run: string; item: Timeout }) {
               in the step <Text value={state.step_ref} max={80} />
             </>
           )}
-          . {item.retry_count > 0 && `${item.retry_count} attempts had timed out before. `}Then {ACTIONS[item.final_action] ?? words(item.final_action)}.
+          . {item.retry_count > 0 && `${count(item.retry_count, "attempt")} had timed out before. `}Then {ACTIONS[item.final_action] ?? words(item.final_action)}.
         </p>
         {artifacts.map((artifact, index) => (
           <div key={index}>

@@ -30,9 +30,14 @@ export function WaysBack({ store }: { store: RunStore }) {
       <div class="body ways">
         {!options.resumable && <p>{options.reason ? <Text value={options.reason} /> : "This run cannot be retried."}</p>}
         {options.version.recommended && (
-          <p class="note-box">
-            <strong>Fix the document first.</strong> {options.version.why && <Text value={options.version.why} />} {options.version.how && <Text value={options.version.how} />}
-          </p>
+          <div class="note-box">
+            <strong>Fix the document first.</strong> {options.version.why && <Text value={options.version.why} />}
+            {options.version.how && (
+              <div class="small">
+                <Text value={options.version.how} />
+              </div>
+            )}
+          </div>
         )}
         {options.options
           .filter(({ open }) => open)
@@ -45,10 +50,9 @@ export function WaysBack({ store }: { store: RunStore }) {
                   <div class="small">
                     <Text value={what} />
                     {isRecommended && options.why && (
-                      <>
-                        {" "}
-                        <Text value={options.why} />
-                      </>
+                      <div class="muted">
+                        Why: <Text value={options.why} />
+                      </div>
                     )}
                   </div>
                 </div>
