@@ -666,6 +666,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the credential of the request may do. */
+        get: operations["readIdentity"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -1987,6 +2004,15 @@ export interface components {
             /** @description The version of Curfew. */
             version: string;
         };
+        /** @description What the credential of a request may do. */
+        Identity: {
+            /** @description The name of the credential. Null in development, where requests need none. */
+            name: string | null;
+            /** @description Its roles, with those that they include. */
+            roles: ("read" | "start" | "decide" | "operate" | "admin")[];
+            /** @description The workflows that it may see; null for all. */
+            workflows: string[] | null;
+        };
         /** @description Nothing to say. */
         Empty: Record<string, unknown>;
         /** @description Any JSON. */
@@ -2044,6 +2070,23 @@ export interface components {
             };
         };
         /** @description `unauthorized`: The request has no valid credential. */
+        "401.unauthorized": {
+            headers: {
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    error?: {
+                        /** @enum {unknown} */
+                        code?: "unauthorized";
+                    };
+                };
+            };
+        };
+        /** @description `unauthorized`: The request has no valid credential. */
         "401.unauthorized.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2057,6 +2100,22 @@ export interface components {
                     error?: {
                         /** @enum {unknown} */
                         code?: "unauthorized";
+                    };
+                };
+            };
+        };
+        /** @description `forbidden`: The role of the credential is too low, or the workflow is not one of those that it is bound to. `not_local`: Without tokens only requests to this machine are answered. `cross_origin`: A page of another origin sent the request. */
+        "403.forbidden.not_local.cross_origin": {
+            headers: {
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    error?: {
+                        /** @enum {unknown} */
+                        code?: "forbidden" | "not_local" | "cross_origin";
                     };
                 };
             };
@@ -2602,6 +2661,22 @@ export interface components {
                     error?: {
                         /** @enum {unknown} */
                         code?: "internal";
+                    };
+                };
+            };
+        };
+        /** @description `auth_not_configured`: The deployment has no credentials; the message says what to set. `access_unavailable`: The keys of Cloudflare Access cannot be fetched. */
+        "503.auth_not_configured.access_unavailable": {
+            headers: {
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    error?: {
+                        /** @enum {unknown} */
+                        code?: "auth_not_configured" | "access_unavailable";
                     };
                 };
             };
@@ -4578,6 +4653,34 @@ export interface operations {
             429: components["responses"]["429.rate_limited.billed"];
             500: components["responses"]["500.internal.billed"];
             503: components["responses"]["503.auth_not_configured.access_unavailable.not_migrated.billed"];
+        };
+    };
+    readIdentity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its name, roles and workflows. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Identity"];
+                };
+            };
+            400: components["responses"]["400.invalid_request"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.forbidden.not_local.cross_origin"];
+            429: components["responses"]["429.rate_limited"];
+            500: components["responses"]["500.internal"];
+            503: components["responses"]["503.auth_not_configured.access_unavailable"];
         };
     };
     readContract: {

@@ -71,6 +71,8 @@ export function createClient(options: ClientOptions = {}) {
     deliverable: (run_id: string, options?: CallOptions) => read<"readDeliverable">("/v1/runs/{run_id}/deliverable", { run_id }, options),
     resumeOptions: (run_id: string, options?: CallOptions) => read<"readResumeOptions">("/v1/runs/{run_id}/resume", { run_id }, options),
     gates: (page?: With<"listGates">) => read<"listGates">("/v1/gates", {}, page),
+    /** What the credential of this client may do. */
+    me: (options?: CallOptions) => read<"readIdentity">("/v1/me", {}, options),
     breakers: (page?: With<"listBreakers">) => read<"listBreakers">("/v1/breakers", {}, page),
     operation: (operation_id: string, options?: CallOptions) => read<"readOperation">("/v1/operations/{operation_id}", { operation_id }, options),
 

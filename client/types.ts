@@ -15,6 +15,7 @@ export type Notification = Schemas["Notification"];
 export type Deliverable = Schemas["Deliverable"];
 export type ResumeOptions = Schemas["ResumeOptions"];
 export type Breaker = Schemas["Breaker"];
+export type Identity = Schemas["Identity"];
 export type Operation = Schemas["Operation"];
 export type Problem = Schemas["Problem"];
 export type StoredDocument = Schemas["StoredDocument"];

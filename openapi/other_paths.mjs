@@ -172,6 +172,15 @@ export const otherPaths = {
       uses: ["database"],
     },
   },
+  "/v1/me": {
+    get: {
+      id: "readIdentity",
+      tag: "Service",
+      summary: "What the credential of the request may do.",
+      role: "read",
+      answers: { 200: { description: "Its name, roles and workflows.", schema: ref("Identity") } },
+    },
+  },
   "/openapi.json": {
     get: {
       id: "readContract",

@@ -179,6 +179,11 @@ export const otherShapes = {
     status: { const: "ok", description: "Always `ok`." },
     version: text("The version of Curfew."),
   }),
+  Identity: object("What the credential of a request may do.", {
+    name: orNull(text("The name of the credential. Null in development, where requests need none.")),
+    roles: list("Its roles, with those that they include.", oneOf("A role.", ["read", "start", "decide", "operate", "admin"])),
+    workflows: orNull(list("The workflows that it may see; null for all.", text("An id in which `*` stands for any characters."))),
+  }),
   Empty: { type: "object", description: "Nothing to say.", additionalProperties: false },
   Any: any("Any JSON."),
 };

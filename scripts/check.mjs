@@ -22,6 +22,7 @@ const checks = () => [
   ["clippy, wasm", command("cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"])],
   ["TypeScript, Node side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.json"])],
   ["TypeScript, Worker side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"])],
+  ["TypeScript, dashboard", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.dashboard.json"])],
   ["TypeScript, client", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.client.json"])],
 ];
 

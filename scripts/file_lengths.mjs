@@ -5,7 +5,7 @@ import { outputOf, StepFailed } from "./terminal.mjs";
 import { root } from "./toolchain.mjs";
 
 const SOURCE_LINES_MAX = 600;
-const SOURCE = /\.(rs|ts|mjs|sql)$/;
+const SOURCE = /\.(rs|ts|tsx|mjs|sql|css)$/;
 /** Written by programs, from files that are read. */
 const GENERATED = ["client/api.ts", "client/documents.ts"];
 /** @type {Record<string, number>} */

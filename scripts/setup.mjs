@@ -5,6 +5,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildWorker } from "./build.mjs";
+import { buildDashboard } from "./dashboard.mjs";
 import { outputOf, run, script, step, StepFailed } from "./terminal.mjs";
 import { node22, npmBinary, root, WASM_TARGET } from "./toolchain.mjs";
 
@@ -12,6 +13,8 @@ export async function setUp() {
   await step("Rust", findRust);
   await step(`Rust target ${WASM_TARGET}`, addWasmTarget);
   await buildWorker(() => step("npm packages", installPackages));
+  // Afterwards: a new build of the Worker replaces the whole of build/.
+  await buildDashboard();
 }
 
 async function findRust() {

@@ -1,4 +1,5 @@
-// `npm test`: set-up, the tests of scripts, bench, client and command line, the native tests, the tests in workerd, then three kills under load. Arguments
+// `npm test`: set-up, the tests of scripts, bench, client, command line and dashboard, the native tests, the tests in workerd, then three kills
+// under load. Arguments
 // choose test files of tests/workerd by the beginning of their names: `npm test -- auth` runs auth.test.ts and nothing else, `npm
 // test -- crash` only kills.
 import { readdirSync } from "node:fs";
@@ -20,8 +21,9 @@ await script(async () => {
   const wanted = process.argv.slice(2);
   await setUp();
   if (wanted.length === 0) {
-    const files = ["scripts", "bench", "cli", join("cli", "watch"), join("tests", "client")].flatMap((directory) => testFilesIn(directory));
-    await step("tests of scripts, bench, client and command line", () => run(node22(), [...OPTIONS, ...files], { cwd: root, env: quietEnvironment }));
+    const directories = ["scripts", "bench", "cli", join("cli", "watch"), join("tests", "client"), "dashboard", join("dashboard", "logic")];
+    const files = directories.flatMap((directory) => testFilesIn(directory));
+    await step("tests of scripts, bench, client, command line and dashboard", () => run(node22(), [...OPTIONS, ...files], { cwd: root, env: quietEnvironment }));
     await step("native tests", () => run("cargo", ["test", "--locked"], { cwd: root }));
   }
 

@@ -18,6 +18,8 @@ pub enum Route {
     },
     /// For Prometheus.
     Metrics,
+    /// What the credential of the request may do.
+    ReadIdentity,
     PutDocument {
         kind: DocumentKind,
         id: String,
@@ -157,7 +159,7 @@ impl Route {
             Route::Health | Route::ReadContract | Route::ReadSchema { .. } => {
                 rules(None, BodyRule::Ignored, NONE)
             }
-            Route::Metrics => rules(read, BodyRule::Ignored, NONE),
+            Route::Metrics | Route::ReadIdentity => rules(read, BodyRule::Ignored, NONE),
             Route::PutDocument { id, .. } => rules(admin, BodyRule::Document { id }, NONE),
             Route::ReadDocument { .. } => rules(read, BodyRule::Ignored, &["version"]),
             Route::ListDocuments { .. } => rules(read, BodyRule::Ignored, PAGE),
@@ -220,6 +222,10 @@ impl Route {
             },
             ["metrics"] => match method {
                 "GET" => return Ok(Route::Metrics),
+                _ => &["GET"],
+            },
+            ["v1", "me"] => match method {
+                "GET" => return Ok(Route::ReadIdentity),
                 _ => &["GET"],
             },
             ["v1", "runs"] => match method {

@@ -41,6 +41,8 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         Route::StartBatch | Route::StartOperation { .. } => Ok(()),
         // `check_operation` follows, when its creator is known.
         Route::ReadOperation { .. } => Ok(()),
+        // The answer is about the credential itself.
+        Route::ReadIdentity => Ok(()),
         // Not bound to a credential.
         Route::Health | Route::ReadContract | Route::ReadSchema { .. } | Route::Callback { .. } => Ok(()),
     }

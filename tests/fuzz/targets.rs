@@ -235,6 +235,7 @@ impl Request<'_> {
             | Route::ReadContract
             | Route::ReadSchema { .. }
             | Route::Metrics
+            | Route::ReadIdentity
             | Route::PutDocument { .. }
             | Route::ReadDocument { .. }
             | Route::ListDocuments { .. }

@@ -209,3 +209,11 @@ test("in development a body names its sender", async () => {
   const [line] = await audited(open, { action: "start", run_id: anonymous.id });
   assert.equal(line.by, null);
 });
+
+test("a caller reads its own name, roles and workflows", async () => {
+  const all = ["read", "start", "decide", "operate", "admin"];
+  assert.deepEqual((await send(named, 200, "GET", "/v1/me", undefined, ADA)).json, { name: "ada", roles: all, workflows: null });
+  assert.deepEqual((await send(open, 200, "GET", "/v1/me")).json, { name: null, roles: all, workflows: null });
+  await send(named, 401, "GET", "/v1/me");
+  await send(named, 405, "POST", "/v1/me", {}, ADA);
+});

@@ -12,6 +12,8 @@ pub mod refusal_log;
 mod request;
 mod role;
 
+use serde_json::{Value, json};
+
 use crate::api::error::Error;
 use crate::base::time::Millis;
 use crate::protocol::caller::{Caller, WorkflowScope};
@@ -58,6 +60,16 @@ impl Identity {
             },
             roles: Roles::of(Role::Admin),
         }
+    }
+
+    /// As `GET /v1/me` shows it.
+    pub fn view(&self) -> Value {
+        let roles = Role::ALL.into_iter().filter(|role| self.roles.contains(*role));
+        json!({
+            "name": self.caller.name,
+            "roles": roles.map(Role::name).collect::<Vec<_>>(),
+            "workflows": self.caller.workflows,
+        })
     }
 
     /// A 403 unless the identity has the role.

@@ -160,6 +160,25 @@ fn roles_include_the_lesser_ones() {
 }
 
 #[test]
+fn an_identity_shows_its_roles_and_workflows() {
+    let tokens =
+        Some(r#"{"r": {"name": "ada", "roles": ["start"], "workflows": ["order-*"]}, "a": "admin"}"#);
+    let settings = Settings::parse(&texts(tokens, None, false)).expect("valid");
+    let shown = |token: &str| settings.identify(token, NOW).map(|identity| identity.view());
+    assert_eq!(
+        shown("r"),
+        Ok(json!({"name": "ada", "roles": ["read", "start"], "workflows": ["order-*"]}))
+    );
+    let admin = shown("a").expect("known");
+    assert_eq!(
+        admin["roles"],
+        json!(["read", "start", "decide", "operate", "admin"])
+    );
+    assert_eq!(admin["workflows"], Value::Null);
+    assert_eq!(Identity::development().view()["name"], Value::Null);
+}
+
+#[test]
 fn a_401_names_the_scheme() {
     let error = Error::from(InvalidCredential::wrong("no"));
     assert_eq!(error.headers, [("www-authenticate", "Bearer".to_string())]);

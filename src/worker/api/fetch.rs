@@ -157,6 +157,7 @@ async fn handle(
             let (text, rows_read) = metrics::scrape(&env.d1("DB")?).await?;
             return Ok(ApiResponse::Ready(respond::metrics(&text, rows_read)?));
         }
+        Route::ReadIdentity => Ok((200, identity.view())),
         Route::PutDocument { kind, id } => documents::put(env, &caller, kind, &id, body).await?,
         Route::AnalyzeWorkflow { workflow } => match query.version() {
             Ok(version) => documents::analyze(env, &caller, &workflow, version, &body).await?,

@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Token } from "../../client/index.ts";
+import { edgeKey, graphOf, layoutInput, nodeStates, takenEdges, warningsByNode } from "./graph.ts";
+import { layoutKey } from "./graph_key.ts";
+import { layout } from "./graph_layout.ts";
+
+const document = {
+  nodes: [{ id: "begin" }, { id: "think", task_id: "t", timeout: "1m" }, { id: "ask", gate: {} }],
+  transitions: [
+    { from_node_id: "begin", to_node_id: "think", foreach: {} },
+    { id: "again", from_node_id: "think", to_node_id: "think", loop_config: { max_iterations: 5 } },
+    { from_node_id: "think", to_node_id: "ask", on: "failure", condition: "state.x" },
+    { from_node_id: "think", to_node_id: "nowhere" },
+  ],
+};
+const token = (id: string, node_id: string, status: string, more: Partial<Token> = {}) => ({ id, node_id, status, branch: null, parent_token_id: null, ...more }) as Token;
+
+test("nodes and transitions become a graph", () => {
+  const { nodes, edges } = graphOf(document);
+  assert.deepEqual(nodes.map(({ id, kind, limit }) => [id, kind, limit]), [["begin", "pass-through", ""], ["think", "task t", "1m"], ["ask", "gate", ""]]);
+  assert.deepEqual(edges.map(({ id, on, label }) => [id, on, label]), [["#0", "success", "for each"], ["again", "success", "at most 5 times"], ["#2", "failure", "state.x"]]);
+});
+
+test("any document has a graph", () => {
+  for (const other of [undefined, null, 7, [], {}, { nodes: 3 }, { nodes: [null, {}, { id: 3 }], transitions: [1, {}] }]) assert.deepEqual(graphOf(other), { nodes: [], edges: [] });
+});
+
+test("a node shows what needs attention, its counts and its round", () => {
+  const branch = (index: number) => ({ branch: { group: "g", instance: 1, index, total: 2, item: null, output: null } });
+  const states = nodeStates([
+    token("t1", "think", "completed"),
+    token("t2", "think", "executing"),
+    token("t3", "fan", "completed", branch(0)),
+    token("t4", "fan", "failed", branch(1)),
+    token("t5", "odd", "frozen"),
+  ]);
+  assert.deepEqual(states.get("think"), { status: "executing", counts: [["completed", 1], ["executing", 1]], visits: 2, round: 2 });
+  assert.deepEqual([states.get("fan")?.status, states.get("fan")?.round], ["failed", 1]);
+  assert.equal(states.get("odd")?.status, "cancelled");
+});
+
+test("the path that was taken", () => {
+  const taken = takenEdges([token("t1", "a", "completed"), token("t2", "b", "completed", { parent_token_id: "t1" }), token("t3", "b", "completed", { parent_token_id: "t1" })]);
+  assert.equal(taken.get(edgeKey("a", "b")), 2);
+});
+
+test("warnings stand at their nodes", () => {
+  const at = (pointer: string) => ({ pointer, code: "c", message: "m" });
+  const found = warningsByNode(document, [at("/nodes/1/timeout"), at("/transitions/2/condition"), at("/timeout"), at("/nodes/99")]);
+  assert.deepEqual([...found].map(([node, list]) => [node, list.length]), [["think", 2], ["", 2]]);
+});
+
+test("the layout keeps nodes apart, and its key follows the content", () => {
+  const input = layoutInput(graphOf(document));
+  const placed = layout(input);
+  assert.ok(placed.nodes["think"]!.y > placed.nodes["begin"]!.y + 46);
+  assert.ok(placed.edges["1"]!.length > 1);
+  assert.equal(layoutKey(input), layoutKey(layoutInput(graphOf(structuredClone(document)))));
+  assert.notEqual(layoutKey(input), layoutKey({ ...input, edges: [] }));
+});
+
+test("200 nodes are laid out within 2 s", () => {
+  const nodes = Array.from({ length: 200 }, (_, index) => ({ id: `n${index}`, width: 120, height: 46 }));
+  const edges = nodes.slice(1).flatMap((_, index) => [
+    { key: `a${index}`, from: `n${index}`, to: `n${index + 1}` },
+    ...(index % 3 === 0 ? [{ key: `b${index}`, from: `n${index}`, to: `n${Math.min(index + 7, 199)}` }] : []),
+  ]);
+  const before = performance.now();
+  assert.equal(Object.keys(layout({ nodes, edges }).nodes).length, 200);
+  assert.ok(performance.now() - before < 2_000);
+});

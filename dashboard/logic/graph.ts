@@ -1,0 +1,163 @@
+// The graph of a workflow: from the document to nodes and edges, and what a run has done on them. A document of a later version may have
+// anything: what is not understood is left out, never thrown at.
+import type { Problem, RunEvent, Token } from "../../client/index.ts";
+import type { GraphInput } from "./graph_key.ts";
+import { isEnded } from "./statuses.ts";
+
+type Json = Record<string, any>;
+
+const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+const objectsIn = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : []);
+
+export interface GraphNode {
+  id: string;
+  /** What it runs, in a word or two. */
+  kind: string;
+  /** A limit that the node itself has. */
+  limit: string;
+  width: number;
+  height: number;
+}
+
+export interface GraphEdge {
+  id: string;
+  from: string;
+  to: string;
+  /** `failure` and `timeout` are drawn differently. */
+  on: string;
+  label: string;
+}
+
+export interface Graph {
+  nodes: GraphNode[];
+  edges: GraphEdge[];
+}
+
+const NODE_HEIGHT = 46;
+const CHARACTER = 7.4;
+
+export function graphOf(document: unknown): Graph {
+  const source = isObject(document) ? document : {};
+  const nodes = objectsIn(source["nodes"])
+    .filter(({ id }) => typeof id === "string")
+    .map((node): GraphNode => {
+      const kind = kindOf(node);
+      return { id: node["id"], kind, limit: limitOf(node), width: Math.min(Math.max(Math.max(node["id"].length, kind.length) * CHARACTER + 42, 116), 300), height: NODE_HEIGHT };
+    });
+  const known = new Set(nodes.map(({ id }) => id));
+  const edges = objectsIn(source["transitions"])
+    .filter(({ from_node_id, to_node_id }) => known.has(from_node_id) && known.has(to_node_id))
+    .map((transition, index): GraphEdge => ({
+      id: typeof transition["id"] === "string" ? transition["id"] : `#${index}`,
+      from: transition["from_node_id"],
+      to: transition["to_node_id"],
+      on: typeof transition["on"] === "string" ? transition["on"] : "success",
+      label: labelOf(transition),
+    }));
+  return { nodes, edges };
+}
+
+function kindOf(node: Json): string {
+  if (node["gate"]) return "gate";
+  if (isObject(node["wait"])) return node["wait"]["signal"] ? `signal ${node["wait"]["signal"]}` : "wait";
+  if (node["workflow_id"]) return `workflow ${node["workflow_id"]}`;
+  if (node["task_id"]) return `task ${node["task_id"]}`;
+  if (node["action_id"]) return `action ${node["action_id"]}`;
+  return "pass-through";
+}
+
+function limitOf(node: Json): string {
+  const value = node["timeout"] ?? node["gate"]?.["timeout"] ?? node["wait"]?.["timeout"];
+  const ms = node["timeout_ms"] ?? node["gate"]?.["timeout_ms"] ?? node["wait"]?.["timeout_ms"];
+  return typeof value === "string" ? value : typeof ms === "number" ? `${ms} ms` : "";
+}
+
+function labelOf(transition: Json): string {
+  const parts: string[] = [];
+  if (typeof transition["condition"] === "string") parts.push(transition["condition"]);
+  if (isObject(transition["foreach"])) parts.push("for each");
+  else if (transition["spawn_count"] !== undefined && transition["spawn_count"] !== 1) parts.push(`×${transition["spawn_count"]}`);
+  if (isObject(transition["loop_config"])) parts.push(`at most ${transition["loop_config"]["max_iterations"]} times`);
+  if (isObject(transition["synchronization"])) parts.push(`join ${strategyOf(transition["synchronization"]["strategy"])}`);
+  return parts.join(", ").slice(0, 80);
+}
+
+const strategyOf = (strategy: unknown): string => (isObject(strategy) ? `${strategy["m_of_n"]} of n` : String(strategy ?? "all"));
+
+export const layoutInput = ({ nodes, edges }: Graph): GraphInput => ({
+  nodes: nodes.map(({ id, width, height }) => ({ id, width, height })),
+  edges: edges.map(({ from, to }, index) => ({ key: String(index), from, to })),
+});
+
+/** What a run has done at a node. */
+export interface NodeState {
+  /** The status that matters most of its tokens. */
+  status: string;
+  counts: [status: string, count: number][];
+  visits: number;
+  /** How often a path of the run has come here: more than one for loops. */
+  round: number;
+}
+
+/** What needs attention first. */
+const ORDER = ["failed", "timed_out", "awaiting_human", "executing", "dispatched", "pending", "suspended", "waiting_for_subworkflow", "waiting_for_siblings", "completed", "cancelled"];
+const rank = (status: string): number => (ORDER.includes(status) ? ORDER.indexOf(status) : ORDER.length);
+
+export function nodeStates(tokens: readonly Token[]): Map<string, NodeState> {
+  const byNode = new Map<string, Token[]>();
+  for (const token of tokens) {
+    const list = byNode.get(token.node_id);
+    if (list) list.push(token);
+    else byNode.set(token.node_id, [token]);
+  }
+  const states = new Map<string, NodeState>();
+  for (const [node, list] of byNode) {
+    const counts = new Map<string, number>();
+    const instances = new Map<string, number>();
+    for (const { status, branch } of list) {
+      counts.set(status, (counts.get(status) ?? 0) + 1);
+      const place = branch ? `${branch.instance}/${branch.index}` : "";
+      instances.set(place, (instances.get(place) ?? 0) + 1);
+    }
+    const live = list.filter(({ status }) => !isEnded(status));
+    // A round that is under way says more than one that failed before it.
+    const status = (live.length > 0 ? live : list.slice(-1)[0]!.branch ? list : list.slice(-1)).reduce((most, token) => (rank(token.status) < rank(most) ? token.status : most), "cancelled");
+    states.set(node, { status, counts: [...counts].sort((a, b) => b[1] - a[1]), visits: list.length, round: Math.max(...instances.values()) });
+  }
+  return states;
+}
+
+/** How often each pair of nodes was passed. */
+export function takenEdges(tokens: readonly Token[]): Map<string, number> {
+  const byId = new Map(tokens.map((token) => [token.id, token]));
+  const taken = new Map<string, number>();
+  for (const token of tokens) {
+    const before = token.parent_token_id === null ? undefined : byId.get(token.parent_token_id);
+    if (!before) continue;
+    const key = edgeKey(before.node_id, token.node_id);
+    taken.set(key, (taken.get(key) ?? 0) + 1);
+  }
+  return taken;
+}
+
+export const edgeKey = (from: string, to: string): string => `${from}\u0000${to}`;
+
+/** Warnings by the node that their pointer leads to; the others under the empty text. */
+export function warningsByNode(document: unknown, warnings: readonly Problem[]): Map<string, Problem[]> {
+  const source = isObject(document) ? document : {};
+  const found = new Map<string, Problem[]>();
+  for (const warning of warnings) {
+    const [, part, index] = /^\/(nodes|transitions)\/(\d+)/.exec(warning.pointer) ?? [];
+    const item = part === undefined ? undefined : source[part]?.[Number(index)];
+    const node = isObject(item) ? (part === "nodes" ? item["id"] : item["from_node_id"]) : undefined;
+    const key = typeof node === "string" ? node : "";
+    found.set(key, [...(found.get(key) ?? []), warning]);
+  }
+  return found;
+}
+
+/** The deadline of a node is near. */
+export const nodesNearDeadline = (events: readonly RunEvent[], tokens: readonly Token[]): Set<string> => {
+  const warned = new Set(events.filter(({ kind }) => kind === "deadline_warning").map(({ token_id }) => token_id));
+  return new Set(tokens.filter(({ id, status }) => warned.has(id) && !isEnded(status)).map(({ node_id }) => node_id));
+};

@@ -1,0 +1,35 @@
+// Tabs with the keys that readers expect: arrows move, Home and End jump.
+import { words } from "../logic/words.ts";
+
+interface TabsProps<Name extends string> {
+  names: readonly Name[];
+  chosen: Name;
+  counts?: Partial<Record<Name, number>>;
+  onChoose: (name: Name) => void;
+}
+
+export function Tabs<Name extends string>({ names, chosen, counts = {}, onChoose }: TabsProps<Name>) {
+  const move = (event: KeyboardEvent): void => {
+    const index = names.indexOf(chosen);
+    const next = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: names.length - 1 }[event.key];
+    const name = next === undefined ? undefined : names[(next + names.length) % names.length];
+    if (name === undefined) return;
+    event.preventDefault();
+    onChoose(name);
+    const list = event.currentTarget as HTMLElement;
+    requestAnimationFrame(() => list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus());
+  };
+  return (
+    <div class="tabs" role="tablist" onKeyDown={move}>
+      {names.map((name) => {
+        const count = counts[name];
+        return (
+          <button key={name} type="button" role="tab" aria-selected={name === chosen} tabIndex={name === chosen ? 0 : -1} onClick={() => onChoose(name)}>
+            {words(name).replace(/^./, (first) => first.toUpperCase())}
+            {count !== undefined && <span class="muted small number">{count.toLocaleString("en")}</span>}
+          </button>
+        );
+      })}
+    </div>
+  );
+}

@@ -1,0 +1,112 @@
+// Workflows whose runs show everything that the dashboard draws. Calls go to a peer on loopback.
+type Document = { id: string } & Record<string, unknown>;
+
+const ask = { id: "ask", kind: "http_request", implementation: { method: "GET", url: "${input.url}" }, execution: { retry_policy: { max_attempts: 1 } } };
+const call = (id: string, path: string, more: object = {}) => ({ id, action_id: "ask", input_mapping: { url: `\${input.base}${path}` }, ...more });
+const chain = (...ids: string[]) => ids.slice(1).map((to, index) => ({ from_node_id: ids[index], to_node_id: to }));
+const baseSchema = { type: "object", required: ["base"], properties: { base: { type: "string", title: "Address", description: "Where the peer is." } } };
+
+/** A form, a gate with a form, and a task. */
+export const review: Document = {
+  id: "review",
+  description: "Asks a person about an expense.",
+  tags: ["finance"],
+  timeout: "2h",
+  input_schema: {
+    type: "object",
+    required: ["title", "amount"],
+    properties: {
+      title: { type: "string", title: "Title" },
+      amount: { type: "number", title: "Amount", default: 120 },
+      urgent: { type: "boolean", title: "Urgent" },
+      category: { enum: ["travel", "food", "tools"], title: "Category" },
+    },
+  },
+  nodes: [
+    { id: "open", output_mapping: { "state.title": "${input.title}" } },
+    { id: "ask", gate: { prompt: "Pay ${input.amount} for ${input.title}?", choices: ["approve", "reject"], timeout: "1h", on_timeout: "reject" } },
+    { id: "close", output_mapping: { "output.choice": "${state.ask.choice}" } },
+  ],
+  transitions: chain("open", "ask", "close"),
+};
+
+/** Slow calls in a row, under a limit. */
+export const steps: Document = {
+  id: "steps",
+  timeout: "10m",
+  input_schema: baseSchema,
+  nodes: [call("first", "/slow/400"), call("second", "/slow/900", { timeout: "5s" }), call("third", "/held/third", { timeout: "4m" })],
+  transitions: chain("first", "second", "third"),
+  actions: [ask],
+};
+
+/** Its limit passes while a call hangs: it waits for a person. */
+export const parked: Document = {
+  id: "parked",
+  timeout: "1500ms",
+  on_timeout: "human_gate",
+  input_schema: baseSchema,
+  nodes: [call("quick", "/slow/100"), call("stuck", "/hang", { timeout: "30s" })],
+  transitions: chain("quick", "stuck"),
+  actions: [ask],
+};
+
+/** Fails, and can be retried. */
+export const failing: Document = {
+  id: "failing",
+  timeout: "5m",
+  tags: ["shop"],
+  input_schema: baseSchema,
+  nodes: [call("prepare", "/slow/50"), call("charge", "/charge")],
+  transitions: chain("prepare", "charge"),
+  actions: [ask],
+};
+
+/** Two attempts that time out, then a failure. */
+export const timing: Document = {
+  id: "timing",
+  timeout: "1m",
+  on_timeout: "fail",
+  input_schema: baseSchema,
+  nodes: [call("think", "/hang", { timeout: "700ms", on_timeout: "retry", max_retries: 1 })],
+  actions: [ask],
+};
+
+/** A fan-out with a join. */
+export const wide: Document = {
+  id: "wide",
+  timeout: "10m",
+  input_schema: { type: "object", required: ["items"], properties: { items: { type: "array" } } },
+  nodes: [{ id: "begin" }, { id: "branch", task_id: "square" }, { id: "join" }],
+  transitions: [
+    { id: "each", from_node_id: "begin", to_node_id: "branch", foreach: { collection: "input.items", item_var: "item" }, sibling_group: "items" },
+    { from_node_id: "branch", to_node_id: "join", synchronization: { strategy: "all", sibling_group: "items", merge: { target: "state.squares", strategy: "append" } } },
+  ],
+  tasks: [{ id: "square", steps: [{ ref: "compute", action_id: "compute" }] }],
+  actions: [{ id: "compute", kind: "update_context", implementation: { set: { done: true } } }],
+};
+
+/** A loop with a way out, a gate and a failure route: for the graph. */
+export const loop: Document = {
+  id: "loop",
+  timeout: "10m",
+  nodes: [{ id: "begin", output_mapping: { "state.n": 0 } }, { id: "count", output_mapping: { "state.n": "${state.n + 1}" } }, { id: "done" }],
+  transitions: [
+    { from_node_id: "begin", to_node_id: "count" },
+    { from_node_id: "count", to_node_id: "count", condition: "state.n < 5", loop_config: { max_iterations: 10 } },
+    { from_node_id: "count", to_node_id: "done", condition: "state.n >= 5" },
+  ],
+};
+
+/** A definition with so many nodes. */
+export const large = (nodes: number): Document => ({
+  id: `large-${nodes}`,
+  timeout: "10m",
+  nodes: Array.from({ length: nodes }, (_, index) => ({ id: `node-${index}` })),
+  transitions: Array.from({ length: nodes - 1 }, (_, index) => [
+    { from_node_id: `node-${index}`, to_node_id: `node-${index + 1}` },
+    ...(index % 4 === 0 && index + 6 < nodes ? [{ from_node_id: `node-${index}`, to_node_id: `node-${index + 6}`, condition: "false", priority: 1 }] : []),
+  ]).flat(),
+});
+
+export const all: Document[] = [review, steps, parked, failing, timing, wide, loop, large(30)];
