@@ -541,6 +541,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workflows/{workflow_id}/analyze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Says what will go wrong in runs of a workflow, and what a run can take at most. Nothing is stored. */
+        post: operations["analyzeWorkflow"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/gates": {
         parameters: {
             query?: never;
@@ -1820,6 +1837,59 @@ export interface components {
             version: number;
             /** @description What may not be meant. */
             warnings: components["schemas"]["Problem"][];
+        };
+        /** @description What to analyze: the stored document, or another one. */
+        AnalyzeBody: {
+            /** @description A workflow document, which is not stored. Without an id it gets that of the path. */
+            document?: Record<string, unknown>;
+        };
+        /** @description What is known of every run of a workflow before it starts. */
+        Analysis: {
+            /** @description Problems for which the document is refused. */
+            errors: components["schemas"]["Problem"][];
+            /** @description What may not be meant, or will go wrong. */
+            warnings: components["schemas"]["Problem"][];
+            /** @description What a run can take at most; none of a document with errors. */
+            facts: components["schemas"]["Facts"] | null;
+        };
+        /** @description What one attempt of a run can take that nobody pauses, extends, retries or restarts, with executors and messages on time. */
+        Facts: {
+            /** @description Whether every run ends without help. */
+            ends: {
+                /** @description Whether it does. */
+                surely: boolean;
+                /** @description What ends it, or why that is not sure. */
+                reason: string;
+                /** @description The node that makes it unsure: a JSON pointer. */
+                pointer?: string;
+            };
+            /** @description The longest a run can take; none if there is no bound. */
+            duration_max_ms: number | null;
+            /** @description The most tokens that are alive at once. */
+            tokens_alive_max: number;
+            /** @description The most tokens that are created. */
+            tokens_max: number;
+            /** @description Rows that are written, with those of called runs. */
+            rows_written: {
+                /** @description If all goes well. */
+                happy: number | null;
+                /** @description At most; none if there is no bound. */
+                worst: number | null;
+            };
+            /** @description What a run costs on the platform, with the runs it calls. */
+            dollars: {
+                /** @description If all goes well. */
+                happy: number | null;
+                /** @description At most; none if there is no bound. */
+                worst: number | null;
+            };
+            /** @description The longest time in which nothing is decided. */
+            longest_wait: {
+                /** @description Its length; none if there is no bound. */
+                ms: number | null;
+                /** @description What waits so long: a JSON pointer. */
+                pointer?: string;
+            };
         };
         /** @description A document of the catalogue. */
         Document: {
@@ -4371,6 +4441,49 @@ export interface operations {
             413: components["responses"]["413.body_too_large.billed"];
             415: components["responses"]["415.unsupported_media_type.billed"];
             422: components["responses"]["422.invalid_document.invalid_request.limit_exceeded.billed"];
+            429: components["responses"]["429.rate_limited.billed"];
+            500: components["responses"]["500.internal.billed"];
+            503: components["responses"]["503.auth_not_configured.access_unavailable.not_migrated.billed"];
+        };
+    };
+    analyzeWorkflow: {
+        parameters: {
+            query?: {
+                /** @description The stored version to analyze; the newest by default. */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The id of the workflow. */
+                workflow_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AnalyzeBody"];
+            };
+        };
+        responses: {
+            /** @description The analysis, also of a document with errors. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Analysis"];
+                };
+            };
+            400: components["responses"]["400.invalid_json.invalid_request.billed"];
+            401: components["responses"]["401.unauthorized.billed"];
+            403: components["responses"]["403.forbidden.not_local.cross_origin.billed"];
+            404: components["responses"]["404.not_found.billed"];
+            413: components["responses"]["413.body_too_large.billed"];
+            415: components["responses"]["415.unsupported_media_type.billed"];
+            422: components["responses"]["422.invalid_request.limit_exceeded.billed"];
             429: components["responses"]["429.rate_limited.billed"];
             500: components["responses"]["500.internal.billed"];
             503: components["responses"]["503.auth_not_configured.access_unavailable.not_migrated.billed"];
