@@ -1,5 +1,6 @@
 // Every command, in the order of the help. A new one is a line here, its file in commands/, and its row in docs/cli.md.
 import type { Command } from "./command.ts";
+import { analyze } from "./commands/analyze.ts";
 import { breakers } from "./commands/breakers.ts";
 import { completions, makeComplete } from "./commands/completions.ts";
 import { cancel, extend, pause, restart, resume, retry } from "./commands/controls.ts";
@@ -7,6 +8,7 @@ import { decide, inbox } from "./commands/gates.ts";
 import { deploy } from "./commands/deploy.ts";
 import { dev } from "./commands/dev.ts";
 import { init } from "./commands/init.ts";
+import { exportRun } from "./commands/export.ts";
 import { makeHelp, version } from "./commands/help.ts";
 import { publish, signal } from "./commands/messages.ts";
 import { put } from "./commands/put.ts";
@@ -18,6 +20,7 @@ export const COMMANDS: readonly Command[] = [
   dev,
   init,
   deploy,
+  analyze,
   put,
   start,
   watch,
@@ -34,6 +37,7 @@ export const COMMANDS: readonly Command[] = [
   signal,
   publish,
   breakers,
+  exportRun,
   completions,
   makeHelp(() => COMMANDS),
   version,

@@ -1,0 +1,77 @@
+// `curfew analyze` and `curfew export` as processes against the real Worker.
+import assert from "node:assert/strict";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { runCommand } from "./command-line.ts";
+import { workflow } from "./document-builders.ts";
+import { startCurfew, type Curfew } from "./harness.ts";
+
+let curfew: Curfew;
+const directory = mkdtempSync(join(tmpdir(), "curfew-foresight-"));
+before(async () => {
+  curfew = await startCurfew();
+});
+after(async () => {
+  rmSync(directory, { recursive: true });
+  await curfew.dispose();
+});
+
+const run = (...line: string[]) => runCommand(curfew.url, line);
+
+function file(name: string, content: unknown): string {
+  const path = join(directory, name);
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+
+const sleepy = () => workflow({ timeout: "1h", nodes: [{ id: "rest", wait: { sleep: "5m" } }] });
+
+test("a file is analyzed without being stored: what a run can take, and what is wrong", async () => {
+  const document = sleepy();
+  const { code, out } = await run("analyze", file("sleepy.json", document));
+  assert.equal(code, 0);
+  assert.match(out, /^no problem was found$/m);
+  assert.match(out, /^ends +surely: /m);
+  assert.match(out, /^duration +5m\S* at most/m);
+  assert.equal((await curfew.api("GET", `/v1/workflows/${document.id}`)).status, 404);
+
+  const broken = { ...document, nodes: [...document.nodes, { id: "unreached", wait: { sleep: "1s" } }], initial_node_id: "nowhere" };
+  const refused = await run("analyze", file("broken.json", broken));
+  assert.equal(refused.code, 1);
+  assert.match(refused.out, /^error \/initial_node_id: .*\[\w+\]$/m);
+});
+
+test("a stored workflow is analyzed by its id, with --json as the API answers", async () => {
+  const document = sleepy();
+  await curfew.store(document);
+  const { code, out } = await run("analyze", document.id, "--json");
+  assert.equal(code, 0);
+  assert.deepEqual(JSON.parse(out), (await curfew.api("POST", `/v1/workflows/${document.id}/analyze`, {})).json);
+  const unknown = await run("analyze", "no-such-workflow");
+  assert.equal(unknown.code, 1);
+  assert.match(unknown.errors, /not_found/);
+  const missing = await run("analyze", "./no-such-file.json");
+  assert.deepEqual([missing.code, /there is no file/.test(missing.errors)], [2, true]);
+});
+
+test("export has the run, its document, tokens, events and timeouts; values are left out if asked to", async () => {
+  const document = workflow({ nodes: [{ id: "slow", wait: { signal: "never", timeout: "300ms", on_timeout: "fail" } }] });
+  await curfew.store(document);
+  const id = await curfew.start(document.id, { secretish: "the input" });
+  await curfew.ended(id);
+  const path = join(directory, "run.json");
+  assert.equal((await run("export", id, "--output", path)).code, 0);
+  const exported = JSON.parse(readFileSync(path, "utf8"));
+  assert.deepEqual(Object.keys(exported), ["format", "run", "workflow", "tokens", "events", "timeouts"]);
+  assert.deepEqual([exported.run.id, exported.run.status, exported.workflow.id], [id, "failed", document.id]);
+  assert.deepEqual(exported.events, (await curfew.api("GET", `/v1/runs/${id}/events`)).json.items);
+  assert.equal(exported.timeouts.length, 1);
+  assert.ok("context_for_resume" in exported.timeouts[0]);
+  const redacted = await run("export", id, "--redact", "values");
+  assert.equal(redacted.code, 0);
+  assert.doesNotMatch(redacted.out, /the input|context_for_resume/);
+  assert.equal((await run("export", id, "--redact", "everything")).code, 2);
+  assert.equal((await run("export", "no-such-run")).code, 1);
+});
