@@ -131,7 +131,7 @@ export default class Entry extends WorkerEntrypoint {
   /** @param {Request} request */
   fetch(request) {
     if (this.env.CURFEW_ROLE === "executor") return execute(request, this.ctx, this.env);
-    return responded("fetch", () => new WasmEntry(this.ctx, this.env).fetch(request), CEILING_MS);
+    return responded("fetch", () => this.#wasm().fetch(request), CEILING_MS);
   }
 
   // The methods below are for Workers of the account that have bound this one. No request from outside reaches them.
@@ -142,7 +142,7 @@ export default class Entry extends WorkerEntrypoint {
    */
   request(request) {
     const name = String(Object(this.ctx.props).name ?? "");
-    return responded("request", () => new WasmEntry(this.ctx, this.env).fetchBound(request, name), CEILING_MS);
+    return responded("request", () => this.#wasm().fetchBound(request, name), CEILING_MS);
   }
 
   /** Starts a run. @param {import("./platform/rpc.mjs").CreateOptions} options */
@@ -155,6 +155,11 @@ export default class Entry extends WorkerEntrypoint {
     return new RunHandle(this.#send, id);
   }
 
+  // Settings are read once per isolate, by whichever entry point is called first: all of them must see the same bindings.
+  #wasm() {
+    return new WasmEntry(this.ctx, withExecutor(this.ctx, this.env));
+  }
+
   /** @type {import("./platform/rpc.mjs").Send} */
   #send = (request) => this.request(request);
 
@@ -163,7 +168,7 @@ export default class Entry extends WorkerEntrypoint {
   queue(batch) {
     // Tasks have no ceiling but the platform's own limit.
     const ceiling = batch.queue === "curfew-tasks" ? undefined : CEILING_MS;
-    return bounded(() => new WasmEntry(this.ctx, withExecutor(this.ctx, this.env)).queue(batch), ceiling);
+    return bounded(() => this.#wasm().queue(batch), ceiling);
   }
 
   // A failed pass is logged and not repeated: the next one comes within a minute.
@@ -171,7 +176,7 @@ export default class Entry extends WorkerEntrypoint {
   async scheduled(controller) {
     if (this.env.CURFEW_ROLE === "executor") return;
     try {
-      await bounded(() => new WasmEntry(this.ctx, this.env).scheduled(controller), CEILING_MS);
+      await bounded(() => this.#wasm().scheduled(controller), CEILING_MS);
     } catch (error) {
       logFailure("scheduled", error);
     }
