@@ -4,7 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { bindgen, compiled } from "../scripts/build.mjs";
+import { buildEngine } from "../scripts/engine_wasm.mjs";
 import { root } from "../tests/workerd/harness.ts";
 import { rounded } from "./figures.ts";
 
@@ -23,6 +25,7 @@ export async function sizeFigures() {
     const deployed = await wrangler("deploy", "--dry-run", "--outdir", directory);
     const started = await wrangler("check", "startup", "--outfile", join(directory, "startup.cpuprofile"));
     return {
+      engine_gzip_kib: await engineGzipKib(),
       gzip_kib: Number(/gzip: ([\d.]+) KiB/.exec(deployed)?.[1]),
       startup_active_ms: Number(/Active: ([\d.]+) ms/.exec(started)?.[1]),
       code_kib: codeByCrate(await namedWasm(join(directory, "named"))),
@@ -30,6 +33,11 @@ export async function sizeFigures() {
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** The engine as its own wasm, which `npm run engine-wasm` builds. */
+async function engineGzipKib(): Promise<number> {
+  return rounded(gzipSync(readFileSync(await buildEngine()), { level: 9 }).length / 1024);
 }
 
 /** The Worker's wasm with the names of its functions, which the deployed one has not. */

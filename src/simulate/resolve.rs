@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::api::start::ResolvedWorkflow;
 use crate::definition::snapshot::{
-    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, StoredSnapshot, check, resolve,
+    CatalogueDocument, CheckError, DocumentKind, Library, Reference, Resolution, StoredSnapshot, check,
+    resolve,
 };
 use crate::definition::timeouts::TimeoutRules;
 use crate::simulate::body::{Mock, SimulateBody, Source};
