@@ -27,7 +27,7 @@ export interface Results {
   };
   credentials: { added_ms: number };
   live: { watchers: number; one_watcher_ratio: number; late_p99_ms: number };
-  size: { gzip_kib: number; client_gzip_kib: number };
+  size: { gzip_kib: number; client_gzip_kib: number; engine_gzip_kib: number };
 }
 
 export interface Limit {
@@ -68,6 +68,7 @@ export function limitsOf(results: Results): Limit[] {
     // 1 466 before the live stream, progress, metrics, notifications and traces, 1 728 before analysis and simulation.
     atMost("Worker, KiB gzipped", size.gzip_kib, 2112),
     atMost("TypeScript client, KiB gzipped", size.client_gzip_kib, 6),
+    atMost("engine's own wasm, KiB gzipped", size.engine_gzip_kib, 900),
   ];
 }
 

@@ -4,7 +4,9 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
 import { bindgen, compiled } from "../scripts/build.mjs";
+import { buildEngine } from "../scripts/engine_wasm.mjs";
 import { root } from "../tests/workerd/harness.ts";
 import { clientSize } from "./client_size.ts";
 import { rounded } from "./figures.ts";
@@ -25,6 +27,7 @@ export async function sizeFigures() {
     const started = await wrangler("check", "startup", "--outfile", join(directory, "startup.cpuprofile"));
     return {
       client_gzip_kib: await clientSize(),
+      engine_gzip_kib: await engineGzipKib(),
       gzip_kib: Number(/gzip: ([\d.]+) KiB/.exec(deployed)?.[1]),
       startup_active_ms: Number(/Active: ([\d.]+) ms/.exec(started)?.[1]),
       code_kib: codeByCrate(await namedWasm(join(directory, "named"))),
@@ -32,6 +35,11 @@ export async function sizeFigures() {
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+}
+
+/** The engine as its own wasm, which `npm run engine-wasm` builds. */
+async function engineGzipKib(): Promise<number> {
+  return rounded(gzipSync(readFileSync(await buildEngine()), { level: 9 }).length / 1024);
 }
 
 /** The Worker's wasm with the names of its functions, which the deployed one has not. */

@@ -13,6 +13,7 @@ import { makeHelp, version } from "./commands/help.ts";
 import { publish, signal } from "./commands/messages.ts";
 import { put } from "./commands/put.ts";
 import { run, runs } from "./commands/runs.ts";
+import { simulate } from "./commands/simulate.ts";
 import { start } from "./commands/start.ts";
 import { watch } from "./commands/watch.ts";
 
@@ -21,6 +22,7 @@ export const COMMANDS: readonly Command[] = [
   init,
   deploy,
   analyze,
+  simulate,
   put,
   start,
   watch,

@@ -38,6 +38,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/simulate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Runs a workflow in virtual time, with mocks. Nothing is stored, and no call is made. */
+        post: operations["simulate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/runs": {
         parameters: {
             query?: never;
@@ -1501,6 +1518,230 @@ export interface components {
                 resume: string;
             };
         };
+        /** @description A workflow, and what the world around it answers. Exactly one of `workflow` and `workflow_id` is needed. */
+        SimulateBody: {
+            /** @description The document of the workflow. */
+            workflow?: Record<string, unknown> | null;
+            /** @description A stored workflow. */
+            workflow_id?: string | null;
+            /** @description A version of the stored workflow; the newest by default. */
+            version?: number | null;
+            /** @description Documents that the workflow refers to. They come before those of the catalogue. */
+            documents?: {
+                /** @description Workflows. */
+                workflows?: Record<string, unknown>[] | null;
+                /** @description Tasks. */
+                tasks?: Record<string, unknown>[] | null;
+                /** @description Actions. */
+                actions?: Record<string, unknown>[] | null;
+            } | null;
+            /** @description The input of the run; `{}` by default. */
+            input?: unknown | null;
+            /** @description The longest that the run may take: 30s, 2m, 1h30m. */
+            timeout?: string | null;
+            /** @description The same in milliseconds. Only one of both may be given. */
+            timeout_ms?: number | null;
+            /** @description When the run starts: Unix milliseconds, or ISO 8601; 1 January 2026 by default. */
+            start_at?: (number | string) | null;
+            /** @description What calls are answered with. */
+            mocks?: {
+                /** @description Calls of this node; for a node that calls a workflow, the workflow itself. */
+                node?: string | null;
+                /** @description Calls of this action. */
+                action?: string | null;
+                /** @description Calls of the step with this `ref`. */
+                step?: string | null;
+                /** @description How long the call takes. Milliseconds, or text like 30s, 2m, 1h30m. */
+                after?: number | string | null;
+                /** @description What the call returns: `result` of its step. */
+                result?: unknown;
+                /** @description The call fails: a class, or a class with more. */
+                fail?: ("network" | "server_error" | "provider_transient" | "rate_limited" | "timeout" | "bad_request" | "auth" | "not_found" | "validation" | "assertion" | "permanent" | "breaker_open" | "unknown") | {
+                    /**
+                     * @description What kind of failure it is.
+                     * @enum {string}
+                     */
+                    class: "network" | "server_error" | "provider_transient" | "rate_limited" | "timeout" | "bad_request" | "auth" | "not_found" | "validation" | "assertion" | "permanent" | "breaker_open" | "unknown";
+                    /** @description The code; by default the one that an HTTP peer would cause. */
+                    code?: string | null;
+                    /** @description The message. */
+                    message?: string | null;
+                    /** @description What the peer asks for by `Retry-After`. Milliseconds, or text like 30s, 2m, 1h30m. */
+                    retry_after?: (number | string) | null;
+                } | null;
+                /** @description The call never ends. */
+                hang?: boolean | null;
+                /** @description The text that has arrived when the call fails or is cut. */
+                partial?: string | null;
+                /** @description How many calls it answers; any number by default. */
+                times?: number | null;
+            }[] | null;
+            /** @description Decisions at gates, each once. */
+            people?: {
+                /** @description The node of the gate, or `timeout` for the gate of the run's limit. */
+                gate: string;
+                /** @description After the gate has opened. Milliseconds, or text like 30s, 2m, 1h30m. */
+                after?: (number | string) | null;
+                /** @description What is chosen. */
+                choice: string;
+                /** @description What is entered. */
+                input?: unknown | null;
+                /** @description Who decides. */
+                by?: string | null;
+            }[] | null;
+            /** @description Signals to the run. */
+            signals?: {
+                /** @description The name of the signal. */
+                name: string;
+                /** @description After the start. Milliseconds, or text like 30s, 2m, 1h30m. */
+                at?: (number | string) | null;
+                /** @description What it carries. */
+                payload?: unknown | null;
+            }[] | null;
+            /** @description What random numbers follow from: jitter and faults. 0 by default. */
+            seed?: number | null;
+            /** @description What goes wrong around the run. Without any odds the seed draws them. */
+            faults?: {
+                /** @description Faults happen in so many first events; 150 by default. */
+                events?: number | null;
+                /** @description The object crashes after a decision and before its commit. In percent. */
+                crash_before_commit?: number | null;
+                /** @description The object crashes after a commit, before or while its commands are performed. In percent. */
+                crash_after_commit?: number | null;
+                /** @description The object leaves memory between two events. In percent. */
+                eviction?: number | null;
+                /** @description The connection to an executor breaks. In percent. */
+                lost?: number | null;
+                /** @description An executor stops without a sign, while its connection stays open. In percent. */
+                frozen?: number | null;
+                /** @description An executor works on and never reports. In percent. */
+                never_answered?: number | null;
+                /** @description A message comes twice. In percent. */
+                duplicated?: number | null;
+                /** @description A message takes minutes. In percent. */
+                slow?: number | null;
+                /** @description An alarm rings late. In percent. */
+                late_alarm?: number | null;
+                /** @description An alarm rings early. In percent. */
+                early_alarm?: number | null;
+                /** @description An alarm rings twice. In percent. */
+                repeated_alarm?: number | null;
+                /** @description A message between runs is lost, or its response. In percent. */
+                message_lost?: number | null;
+                /** @description A message of the task queue is lost. In percent. */
+                queue_message_lost?: number | null;
+                /** @description The response to a claim is lost. In percent. */
+                claim_response_lost?: number | null;
+                /** @description A consumer of the queue stops after its claim. In percent. */
+                consumer_stops?: number | null;
+                /** @description A consumer of the queue sends no heartbeats. In percent. */
+                no_heartbeats?: number | null;
+                /** @description The database refuses a commit. In percent. */
+                commit_fails?: number | null;
+            } | null;
+            /** @description Tasks go by the queue, as with `CURFEW_QUEUE`; by default as the deployment does it. */
+            queue?: boolean | null;
+            /** @description The simulation stops so long after the start. Milliseconds, or text like 30s, 2m, 1h30m. */
+            until?: (number | string) | null;
+        };
+        /** @description The run at its end, or where the simulation stopped. */
+        Simulation: {
+            run: components["schemas"]["Run"];
+            /** @description Its path, as `/tokens` shows it. */
+            tokens: components["schemas"]["Token"][];
+            /** @description Its history, as `/events` shows it. */
+            events: components["schemas"]["Event"][];
+            /** @description Its timeouts, as `/timeouts` shows them. */
+            timeouts: components["schemas"]["Timeout"][];
+            /** @description The runs that it called. */
+            children?: {
+                run: components["schemas"]["Run"];
+                /** @description Its path, as `/tokens` shows it. */
+                tokens: components["schemas"]["Token"][];
+                /** @description Its history, as `/events` shows it. */
+                events: components["schemas"]["Event"][];
+                /** @description Its timeouts, as `/timeouts` shows them. */
+                timeouts: components["schemas"]["Timeout"][];
+            }[];
+            /** @description The calls that were made, in order. */
+            calls: {
+                /** @description When it began, after the start. Milliseconds. */
+                at_ms: number;
+                /** @description How long it took; null while it is open. Milliseconds. */
+                duration_ms: number | null;
+                /**
+                 * @description How it ended.
+                 * @enum {string}
+                 */
+                outcome: "open" | "result" | "failed" | "timed_out" | "aborted";
+                /**
+                 * @description The class of its failure.
+                 * @enum {string}
+                 */
+                class?: "network" | "server_error" | "provider_transient" | "rate_limited" | "timeout" | "bad_request" | "auth" | "not_found" | "validation" | "assertion" | "permanent" | "breaker_open" | "unknown";
+                /** @description The run that made it. */
+                run_id: string;
+                /** @description The node; empty for an emitted event. */
+                node_id: string;
+                /** @description The token. */
+                token_id: string;
+                /** @description The attempt; 0 for an emitted event. */
+                epoch: number;
+                /** @description The kind of the action, `workflow` or `emit_event`. */
+                kind: string;
+                /** @description The `ref` of the step. */
+                step?: string;
+                /** @description The id of the action. */
+                action?: string | null;
+                /** @description What the call carries as `Idempotency-Key`. */
+                idempotency_key?: string;
+                /** @description The run that a mock stands for. */
+                child_run_id?: string;
+                /** @description The name of the emitted event. */
+                event?: string;
+                /** @description The key of the emitted event. */
+                key?: string;
+                /** @description What is sent: method, URL and body without headers, or what the kind has instead. */
+                request: unknown;
+            }[];
+            /** @description How long the run took. Milliseconds. */
+            virtual_ms: number;
+            /** @description What the run would cost on Cloudflare, beyond the included amounts, without the price of its peers. */
+            dollars: number;
+            /** @description What an open run waits for that never came. */
+            waits_for?: {
+                /**
+                 * @description What kind of thing.
+                 * @enum {string}
+                 */
+                for: "decision" | "signal" | "callback" | "call" | "time";
+                /** @description The run. */
+                run_id?: string;
+                /** @description The node. */
+                node_id?: string | null;
+                /** @description The gate. */
+                gate_id?: string;
+                /** @description The choices of the gate. */
+                choices?: string[];
+                /** @description The name of the signal. */
+                signal?: string;
+                /** @description The step of the call. */
+                step?: unknown;
+                /** @description The kind of the call. */
+                kind?: unknown;
+                /** @description The entry of `people` or `signals` that would move it on. */
+                add?: unknown;
+            }[];
+            /** @description With `faults`: what must hold for any run and did not. Empty, unless Curfew has a bug. */
+            violations?: string[];
+            /** @description With `faults`: what went wrong. */
+            faults?: {
+                /** @description When, after the start. Milliseconds. */
+                at_ms: number;
+                /** @description Which one. */
+                fault: string;
+            }[];
+        };
         /** @description How to start a run. */
         StartBody: {
             /** @description The id of the new run. With the same id and the same request the same run is returned. A random one is made by default. */
@@ -1785,7 +2026,7 @@ export interface components {
              * @description A stable code.
              * @enum {string}
              */
-            code: "access_unavailable" | "auth_not_configured" | "body_too_large" | "callback_key_unreadable" | "cross_origin" | "decision_needed" | "event_limit" | "forbidden" | "four_eyes" | "gate_closed" | "internal" | "invalid_document" | "invalid_input" | "invalid_json" | "invalid_request" | "key_used" | "limit_exceeded" | "limit_of_parent" | "method_not_allowed" | "no_public_url" | "no_timeout" | "no_way_back" | "not_found" | "not_local" | "not_migrated" | "not_paused" | "not_resumable" | "not_the_child" | "not_the_parent" | "other_build" | "over_hard_limit" | "paused" | "paused_by_parent" | "rate_limited" | "run_ending" | "run_exists" | "run_finished" | "run_not_ended" | "stale_attempt" | "timeout" | "too_many_signals" | "too_many_watchers" | "unauthorized" | "under_minimum" | "unknown_signal" | "unsupported_media_type" | "version_does_not_fit";
+            code: "access_unavailable" | "auth_not_configured" | "body_too_large" | "callback_key_unreadable" | "cross_origin" | "decision_needed" | "event_limit" | "forbidden" | "four_eyes" | "gate_closed" | "internal" | "invalid_document" | "invalid_input" | "invalid_json" | "invalid_request" | "key_used" | "limit_exceeded" | "limit_of_parent" | "method_not_allowed" | "no_mock" | "no_public_url" | "no_timeout" | "no_way_back" | "not_found" | "not_local" | "not_migrated" | "not_paused" | "not_resumable" | "not_the_child" | "not_the_parent" | "other_build" | "over_hard_limit" | "paused" | "paused_by_parent" | "rate_limited" | "run_ending" | "run_exists" | "run_finished" | "run_not_ended" | "stale_attempt" | "timeout" | "too_many_signals" | "too_many_watchers" | "unauthorized" | "under_minimum" | "unknown_signal" | "unsupported_media_type" | "version_does_not_fit";
             /** @description What is wrong and what to do. */
             message: string;
             /** @description Where in the body it is: a JSON pointer. */
@@ -1799,6 +2040,9 @@ export interface components {
                 /** @description What does not fit. */
                 reason: string;
             }[] | {
+                /** @description An entry of `mocks`. */
+                mock: unknown;
+            } | {
                 /** @description The parameter. */
                 parameter: string;
                 /** @description The known names. */
@@ -2546,7 +2790,24 @@ export interface components {
                 };
             };
         };
-        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `invalid_input`: The input does not fit the `input_schema` of the workflow. `limit_exceeded`: The body is nested too deeply, or the document is too large. `over_hard_limit`: The timeout is longer than the hard limit of the preset. `under_minimum`: The timeout is shorter than the minimum of the preset. `no_public_url`: The workflow has an async action, and the deployment has no public URL for its callbacks. */
+        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `invalid_input`: The input does not fit the `input_schema` of the workflow. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. `over_hard_limit`: The timeout is longer than the hard limit of the preset. `under_minimum`: The timeout is shorter than the minimum of the preset. `no_mock`: The workflow makes a call that no mock answers; `details` has the mock to add. */
+        "422.invalid_document.invalid_request.invalid_input.limit_exceeded.over_hard_limit.under_minimum.no_mock.billed": {
+            headers: {
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    error?: {
+                        /** @enum {unknown} */
+                        code?: "invalid_document" | "invalid_request" | "invalid_input" | "limit_exceeded" | "over_hard_limit" | "under_minimum" | "no_mock";
+                    };
+                };
+            };
+        };
+        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `invalid_input`: The input does not fit the `input_schema` of the workflow. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. `over_hard_limit`: The timeout is longer than the hard limit of the preset. `under_minimum`: The timeout is shorter than the minimum of the preset. `no_public_url`: The workflow has an async action, and the deployment has no public URL for its callbacks. */
         "422.invalid_document.invalid_request.invalid_input.limit_exceeded.over_hard_limit.under_minimum.no_public_url.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2563,7 +2824,7 @@ export interface components {
                 };
             };
         };
-        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, or the document is too large. */
+        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. */
         "422.invalid_document.invalid_request.limit_exceeded.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2580,7 +2841,7 @@ export interface components {
                 };
             };
         };
-        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, or the document is too large. `no_public_url`: The workflow has an async action, and the deployment has no public URL for its callbacks. */
+        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. `no_public_url`: The workflow has an async action, and the deployment has no public URL for its callbacks. */
         "422.invalid_document.invalid_request.limit_exceeded.no_public_url.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2597,7 +2858,7 @@ export interface components {
                 };
             };
         };
-        /** @description `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, or the document is too large. */
+        /** @description `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. */
         "422.invalid_request.limit_exceeded.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2614,7 +2875,7 @@ export interface components {
                 };
             };
         };
-        /** @description `limit_exceeded`: The body is nested too deeply, or the document is too large. */
+        /** @description `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. */
         "422.limit_exceeded.billed": {
             headers: {
                 "Cache-Control": components["headers"]["Cache-Control"];
@@ -2971,6 +3232,58 @@ export interface operations {
             413: components["responses"]["413.body_too_large.billed"];
             415: components["responses"]["415.unsupported_media_type.billed"];
             422: components["responses"]["422.invalid_request.limit_exceeded.billed"];
+            429: components["responses"]["429.rate_limited.billed"];
+            500: components["responses"]["500.internal.billed"];
+            503: components["responses"]["503.auth_not_configured.access_unavailable.not_migrated.billed"];
+        };
+    };
+    simulate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "workflow": {
+                 *         "id": "pause",
+                 *         "nodes": [
+                 *           {
+                 *             "id": "a",
+                 *             "wait": {
+                 *               "sleep": "24h"
+                 *             }
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["SimulateBody"];
+            };
+        };
+        responses: {
+            /** @description The run at its end, or where the simulation stopped. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Simulation"];
+                };
+            };
+            400: components["responses"]["400.invalid_json.invalid_request.billed"];
+            401: components["responses"]["401.unauthorized.billed"];
+            403: components["responses"]["403.forbidden.not_local.cross_origin.billed"];
+            404: components["responses"]["404.not_found.billed"];
+            413: components["responses"]["413.body_too_large.limit_exceeded.billed"];
+            415: components["responses"]["415.unsupported_media_type.billed"];
+            422: components["responses"]["422.invalid_document.invalid_request.invalid_input.limit_exceeded.over_hard_limit.under_minimum.no_mock.billed"];
             429: components["responses"]["429.rate_limited.billed"];
             500: components["responses"]["500.internal.billed"];
             503: components["responses"]["503.auth_not_configured.access_unavailable.not_migrated.billed"];

@@ -71,7 +71,7 @@ export class InvalidError extends CurfewError<
   | "over_hard_limit"
   | "under_minimum"
   | "no_public_url"
-  | "limit_exceeded"
+  | "limit_exceeded" | "no_mock"
 > {}
 
 /** The state of the run, the gate or the event does not allow it. */
@@ -133,6 +133,7 @@ const CLASSES: Record<ApiErrorCode, ErrorClass> = {
   under_minimum: InvalidError,
   no_public_url: InvalidError,
   limit_exceeded: InvalidError,
+  no_mock: InvalidError,
   run_exists: ConflictError,
   run_finished: ConflictError,
   run_ending: ConflictError,

@@ -7,6 +7,7 @@ import { otherPaths } from "./other_paths.mjs";
 import { otherShapes } from "./other_shapes.mjs";
 import { runPaths } from "./run_paths.mjs";
 import { runShapes } from "./run_shapes.mjs";
+import { simulationShapes } from "./simulation_shapes.mjs";
 import { text, whole } from "./shapes.mjs";
 
 /** @param {string} description @param {object} schema */
@@ -35,6 +36,7 @@ export function openapi(version) {
     security: [{ bearer: [] }, { access: [] }],
     tags: [
       { name: "Runs", description: "Start and read runs." },
+      { name: "Simulation", description: "Run a workflow in virtual time." },
       { name: "Controls", description: "Change a run." },
       { name: "Bulk operations", description: "Change many runs in the background." },
       { name: "Gates", description: "Questions to people." },
@@ -65,6 +67,7 @@ export function openapi(version) {
         Id: text("The id of a document: 1 to 64 of `a-z 0-9 - _`.", { pattern: "^[a-z0-9_-]{1,64}$" }),
         ...runShapes,
         ...historyShapes,
+        ...simulationShapes,
         ...bodyShapes,
         ...otherShapes,
       },

@@ -29,6 +29,7 @@ export const otherShapes = {
             reason: text("What does not fit."),
           }),
         ),
+        object("`no_mock`: what to add.", { mock: any("An entry of `mocks`.") }),
         object("`invalid_request` of a query: what is known.", {
           parameter: text("The parameter."),
           known: list("The known names.", text("A name.")),

@@ -63,6 +63,29 @@ export const runPaths = {
       errors: ["422 invalid_request"],
     },
   },
+  "/v1/simulate": {
+    post: {
+      id: "simulate",
+      tag: "Simulation",
+      summary: "Runs a workflow in virtual time, with mocks. Nothing is stored, and no call is made.",
+      role: "read",
+      body: ref("SimulateBody"),
+      example: { workflow: { id: "pause", nodes: [{ id: "a", wait: { sleep: "24h" } }] } },
+      bodyRequired: true,
+      answers: { 200: { description: "The run at its end, or where the simulation stopped.", schema: ref("Simulation") } },
+      uses: ["database"],
+      errors: [
+        "404 not_found",
+        "413 limit_exceeded",
+        "422 invalid_document",
+        "422 invalid_input",
+        "422 invalid_request",
+        "422 no_mock",
+        "422 over_hard_limit",
+        "422 under_minimum",
+      ],
+    },
+  },
   "/v1/runs": {
     get: {
       id: "listRuns",

@@ -26,8 +26,10 @@ pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
     *simulation.environment().faults.borrow_mut() = Default::default();
     let mut view = simulation.view_of(RUN_ID)?;
     let mut bytes = json_bytes(&view);
-    let others = simulation.simulator.runs.keys().filter(|id| *id != RUN_ID);
-    let others: Vec<String> = others.cloned().collect();
+    // The start of a child may have met a fault.
+    let runs = simulation.simulator.runs.iter();
+    let others = runs.filter(|(id, run)| *id != RUN_ID && run.store().status().is_some());
+    let others: Vec<String> = others.map(|(id, _)| id.clone()).collect();
     let mut children = Vec::new();
     for id in &others {
         let child = simulation.view_of(id)?;
@@ -58,7 +60,12 @@ pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
     if simulation.has_faults {
         let world = &simulation.simulator.world;
         view["violations"] = json!(&*world.broken.borrow());
-        view["history"] = json!(&*world.history.borrow());
+        let started_at = simulation.started_at;
+        let history = world.history.borrow();
+        let faults = history
+            .iter()
+            .map(|(at, fault)| json!({"at_ms": at - started_at, "fault": fault}));
+        view["faults"] = faults.collect();
     }
     match json_bytes(&view) > ANSWER_BYTES {
         true => Err(exceeded("bytes of answer", ANSWER_BYTES, SMALLER)),

@@ -98,7 +98,7 @@ pub fn no_mock_for_child(node_id: &str) -> Error {
 
 fn with_mock(message: String, mock: Value) -> Error {
     Error {
-        details: Some(json!([{"mock": mock}])),
+        details: Some(json!({"mock": mock})),
         ..Error::new(422, "no_mock", message)
     }
 }

@@ -53,8 +53,8 @@ pub struct MockedWorld {
     awake_ms: Cell<u64>,
     /// What must hold for any run and did not.
     pub broken: RefCell<Vec<String>>,
-    /// The last faults that happened, for people.
-    pub history: RefCell<Vec<String>>,
+    /// The faults that happened, and when.
+    pub history: RefCell<Vec<(Millis, &'static str)>>,
 }
 
 /// A task with the way back of its report.
@@ -449,16 +449,10 @@ impl World for MockedWorld {
         let happens = self.environment().fault(odds);
         if happens {
             let name = Faults::NAMES[odds(&Faults::NUMBERS) as usize];
-            self.note("", name);
+            let now = self.environment().now.get();
+            self.history.borrow_mut().push((now, name));
         }
         happens
-    }
-
-    fn note(&self, run: &str, what: &str) {
-        if self.environment().is_checked {
-            let now = self.environment().now.get();
-            self.history.borrow_mut().push(format!("{now} {run} {what}"));
-        }
     }
 
     fn committed(&self, run: &str, durable: &Durable, commit: &Commit, _writes: &[Write]) {

@@ -15,11 +15,15 @@ use crate::simulate::store::Store;
 /// What does not hold, if something does not.
 pub type Check = Result<(), String>;
 
-/// As `assert!`, but what does not hold is returned: a run of a caller's workflow must not stop the process.
+/// As `assert!`, but what does not hold is returned: a run of a caller's workflow must not stop the process. The engine's own
+/// wasm names the property only, because the code that writes whole runs as text is large; natively the same seed says more.
 macro_rules! ensure {
     ($holds:expr, $($message:tt)+) => {
         if !$holds {
-            return Err(format!($($message)+));
+            return Err(match cfg!(feature = "engine") {
+                true => stringify!($holds).to_string(),
+                false => format!($($message)+),
+            });
         }
     };
 }
@@ -28,8 +32,13 @@ macro_rules! ensure_eq {
     ($found:expr, $expected:expr, $($message:tt)+) => {
         let (found, expected) = (&$found, &$expected);
         if found != expected {
-            let what = format!($($message)+);
-            return Err(format!("{found:?} instead of {expected:?}: {what}"));
+            return Err(match cfg!(feature = "engine") {
+                true => stringify!($found).to_string(),
+                false => {
+                    let what = format!($($message)+);
+                    format!("{found:?} instead of {expected:?}: {what}")
+                }
+            });
         }
     };
 }

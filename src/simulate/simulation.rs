@@ -118,6 +118,9 @@ impl Simulation {
             has_faults: faults.is_some(),
         };
         simulation.simulator.keeps_ended_runs = true;
+        if simulation.faulty_turns == 0 {
+            simulation.stop_faults();
+        }
         let start = StartBody {
             run_id: None,
             input: body.input,
@@ -166,7 +169,10 @@ impl Simulation {
                     let body: Value = serde_json::from_str(&body).unwrap_or_default();
                     let why = body["error"]["message"].as_str().unwrap_or("it was refused");
                     let message = format!("the run cannot be started: {why}");
-                    return Err(Error::new(status, "limit_exceeded", message));
+                    return Err(match status {
+                        413 => Error::new(413, "limit_exceeded", message),
+                        _other => Error::new(422, "limit_exceeded", message),
+                    });
                 }
             }
         }
@@ -175,9 +181,15 @@ impl Simulation {
     }
 
     fn run(&mut self) -> Result<(), Error> {
-        if self.faulty_turns == 0 {
-            self.stop_faults();
+        self.run_until_end()?;
+        // The last turn may have found one.
+        match self.simulator.world.peers.error.take() {
+            Some(error) => Err(error),
+            None => Ok(()),
         }
+    }
+
+    fn run_until_end(&mut self) -> Result<(), Error> {
         loop {
             if let Some(error) = self.simulator.world.peers.error.take() {
                 return Err(error);

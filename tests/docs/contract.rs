@@ -17,6 +17,7 @@ use curfew::definition::event_kinds::EVENT_KINDS;
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::caller::Caller;
 use curfew::run::{RunStatus, TokenStatus};
+use curfew::simulate::SimulateBody;
 use serde_json::{Value, json};
 
 use super::completeness::{PROBE, error_codes, variant_name, variants_of};
@@ -195,6 +196,7 @@ fn every_body_has_the_fields_that_its_reader_knows() {
             BodyRule::Start => known(StartBody::read(&probe, &rules)),
             BodyRule::Analyze { id } => known(AnalyzeBody::read(&probe, id)),
             BodyRule::Batch => known(batch::items(&probe)),
+            BodyRule::Simulate => known(SimulateBody::read(&probe, &rules)),
             BodyRule::Control(control) => known(control.check(&probe)),
             BodyRule::Bulk(control) => {
                 let with = match control {

@@ -16,6 +16,7 @@ use curfew::definition::timeouts::{Preset, TimeoutRules};
 use curfew::protocol::caller::Caller;
 use curfew::protocol::task::{TaskOrder, TaskReport};
 use curfew::run::{Capability, Event};
+use curfew::simulate::{Deployment, simulate_alone};
 use curfew::task::sse::SseParser;
 use serde_json::{Value, json};
 use url::Url;
@@ -213,6 +214,7 @@ impl Request<'_> {
                     .expect("an accepted operation has a first page");
                 Ok(())
             }
+            Route::Simulate => simulate_alone(&body, rules, &Deployment::default()).map(drop),
             Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. }
             | Route::ListEvents { .. }

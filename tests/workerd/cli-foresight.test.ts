@@ -1,4 +1,4 @@
-// `curfew analyze` and `curfew export` as processes against the real Worker.
+// `curfew analyze`, `curfew simulate` and `curfew export` as processes against the real Worker.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -54,6 +54,29 @@ test("a stored workflow is analyzed by its id, with --json as the API answers", 
   assert.match(unknown.errors, /not_found/);
   const missing = await run("analyze", "./no-such-file.json");
   assert.deepEqual([missing.code, /there is no file/.test(missing.errors)], [2, true]);
+});
+
+test("a simulation of days prints the path and the end; a call without a mock names the mock to add", async () => {
+  const document = workflow({
+    timeout: "72h",
+    actions: [{ id: "charge", kind: "http_request", implementation: { method: "POST", url: "https://pay.example/charge" } }],
+    nodes: [{ id: "ask", gate: { timeout: "48h" } }, { id: "rest", wait: { sleep: "20h" } }, { id: "pay", action_id: "charge", timeout: "1m" }],
+    transitions: [{ from_node_id: "ask", to_node_id: "rest" }, { from_node_id: "rest", to_node_id: "pay" }],
+  });
+  const path = file("days.json", document);
+  const people = '[{"gate": "ask", "after": "4h", "choice": "approve"}]';
+  const mocks = '[{"node": "pay", "after": "2s", "result": {"status": 200, "headers": {}, "body": {}}}]';
+  const { code, out, errors } = await run("simulate", path, "--people", people, "--mocks", mocks);
+  assert.equal(code, 0, errors);
+  assert.match(out, /rest +completed/);
+  assert.match(out, /^completed after 24h0m2s of virtual time/m);
+  const unmocked = await run("simulate", path, "--people", people);
+  assert.equal(unmocked.code, 1);
+  assert.match(unmocked.errors, /no_mock/);
+  assert.match(unmocked.errors, /"node": ?"pay"|pay/);
+  const nobody = await run("simulate", path, "--mocks", mocks);
+  assert.equal(nobody.code, 3, nobody.out);
+  assert.equal((await run("simulate", path, "--mocks", "{")).code, 2);
 });
 
 test("export has the run, its document, tokens, events and timeouts; values are left out if asked to", async () => {

@@ -1,0 +1,66 @@
+//! Workflows that would never end, or that are too much: an error says which bound was reached.
+
+use serde_json::{Value, json};
+
+use super::{chain, refused, simulated};
+
+#[track_caller]
+fn check(body: Value, expected: &str) {
+    let (status, code, message) = refused(body);
+    assert_eq!((status, code), (422, "limit_exceeded"), "{message}");
+    assert!(message.contains(expected), "{message}");
+}
+
+fn polling(timeout: Value, wait: &str) -> Value {
+    let mut workflow = chain(
+        json!([{"id": "ask", "action_id": "work"}, {"id": "pause", "wait": {"sleep": wait}}]),
+        json!({"timeout": timeout, "limits": {"tokens_total": 1_000_000, "loop_iterations": 1_000_000}}),
+    );
+    workflow["transitions"] = json!([
+        {"from_node_id": "ask", "to_node_id": "pause"},
+        {"from_node_id": "pause", "to_node_id": "ask", "loop_config": {"max_iterations": 1_000_000}}]);
+    workflow
+}
+
+#[test]
+fn years_of_polling_end_at_a_bound() {
+    let mocks = json!([{"node": "ask", "result": {"ready": false}}]);
+    check(
+        json!({"workflow": polling(json!(null), "1h"), "mocks": mocks}),
+        "the simulation was stopped: it takes more than",
+    );
+    let answer = simulated(json!({"workflow": polling(json!("240h"), "1h"), "mocks": mocks}));
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(240));
+}
+
+#[test]
+fn a_large_result_in_a_loop_ends_at_a_bound() {
+    let mocks = json!([{"node": "ask", "result": {"text": "x".repeat(100_000)}}]);
+    check(
+        json!({"workflow": polling(json!(null), "1h"), "mocks": mocks}),
+        "the simulation was stopped: it takes more than",
+    );
+}
+
+#[test]
+fn a_thousand_times_a_thousand_branches_end_at_a_bound() {
+    let workflow = json!({
+        "id": "flow",
+        "actions": [{"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}}],
+        "nodes": [{"id": "a"}, {"id": "b"}, {"id": "c", "action_id": "work"}],
+        "transitions": [
+            {"from_node_id": "a", "to_node_id": "b", "spawn_count": 1_000, "sibling_group": "outer"},
+            {"from_node_id": "b", "to_node_id": "c", "spawn_count": 1_000, "sibling_group": "inner"}],
+        "limits": {"tokens_total": 1_000_000, "tokens_active": 1_000_000},
+    });
+    let body = json!({"workflow": workflow, "mocks": [{"node": "c", "result": 1}]});
+    // The run's own limit on tokens may come first.
+    match super::try_simulate(&body) {
+        Ok(answer) => assert_eq!(
+            answer["run"]["error"]["code"], "limit_exceeded",
+            "{:#}",
+            answer["run"]
+        ),
+        Err(error) => assert_eq!(error.code, "limit_exceeded", "{}", error.message),
+    }
+}
