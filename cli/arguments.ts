@@ -96,7 +96,8 @@ export function parseLine(line: readonly string[], commands: readonly Command[])
     const meant = commands.find((one) => one.name === near);
     throw new UsageError(`"${wanted.slice(0, 40)}" is no command of curfew${suggestion(near)}${meant ? "" : "\nrun `curfew help` for the list"}`, meant);
   }
-  const bare = name === undefined ? rest.filter((word) => word !== "--version") : rest;
+  // `curfew --help` is the list, not the usage of `help`.
+  const bare = name === undefined ? rest.filter((word) => !["--version", "--help", "-h"].includes(word)) : rest;
   return parseWords(bare, command);
 }
 

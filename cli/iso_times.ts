@@ -20,13 +20,16 @@ export const MOMENTS: ReadonlySet<string> = new Set([
 
 /** The fields of the API that hold data of workflows and callers. */
 export const DATA: ReadonlySet<string> = new Set([
+  "add",
   "context",
   "document",
   "input",
   "input_schema",
   "item",
+  "mock",
   "output",
   "prompt",
+  "request",
   "state",
   "text",
 ]);

@@ -1726,9 +1726,9 @@ export interface components {
                 /** @description The name of the signal. */
                 signal?: string;
                 /** @description The step of the call. */
-                step?: unknown;
+                step?: string | null;
                 /** @description The kind of the call. */
-                kind?: unknown;
+                kind?: string | null;
                 /** @description The entry of `people` or `signals` that would move it on. */
                 add?: unknown;
             }[];

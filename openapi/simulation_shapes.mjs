@@ -86,8 +86,8 @@ const wait = object("What an open run waits for.", {
   "gate_id?": text("The gate."),
   "choices?": list("The choices of the gate.", text("A choice.")),
   "signal?": text("The name of the signal."),
-  "step?": any("The step of the call."),
-  "kind?": any("The kind of the call."),
+  "step?": orNull(text("The step of the call.")),
+  "kind?": orNull(text("The kind of the call.")),
   "add?": any("The entry of `people` or `signals` that would move it on."),
 });
 

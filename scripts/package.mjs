@@ -62,7 +62,10 @@ async function bundleClient() {
 }
 
 function copyFiles() {
-  for (const name of ["migrations", "schema", "examples", "docs", "README.md", "LICENSE", "CHANGELOG.md"]) cpSync(join(root, name), join(staging, name), { recursive: true });
+  const names = ["migrations", "schema", "examples", "docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "LICENSE", "CHANGELOG.md"];
+  // The gallery runs from a checkout only: its services are packages of the repository.
+  const filter = (/** @type {string} */ path) => path !== join(root, "examples", "gallery");
+  for (const name of names) cpSync(join(root, name), join(staging, name), { recursive: true, filter });
   cpSync(join(root, "package", "template"), join(staging, "template"), { recursive: true });
 }
 

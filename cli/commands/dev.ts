@@ -31,7 +31,7 @@ export const dev: Command = {
   run,
 };
 
-async function run({ flags, output, terminal }: Invocation): Promise<ExitCode> {
+async function run({ flags, output, terminal, environment }: Invocation): Promise<ExitCode> {
   if (flags.has("logs") && output.isJson) throw new UsageError("--logs and --json exclude each other: standard output would hold both", dev);
   const configuration = configurationOf(flags);
   const documents = documentsIn(flags, configuration.isProject);
@@ -52,9 +52,9 @@ async function run({ flags, output, terminal }: Invocation): Promise<ExitCode> {
     server = await starting.catch((error: Error) => {
       throw new CommandError(error.message);
     });
-    const client = createClient({ url: server.url });
+    const client = createClient({ url: server.url, token: environment["CURFEW_TOKEN"] || undefined });
     output.note(`Curfew runs on ${server.url} (${((terminal.now() - startedAt) / 1_000).toFixed(1)} s)`);
-    await storeAll(await readAll(documents), client, output);
+    await storeAll(await readAll(documents, output), client, output);
     if (!configuration.isProject) await runHello(client, output);
     if (output.isJson) output.jsonLine({ url: server.url });
     else output.note(...nextSteps(server.url, persistTo, configuration.isProject));
@@ -88,10 +88,20 @@ function documentsIn(flags: Flags, isProject: boolean): string {
   return named !== undefined || isProject || existsSync(directory) ? directory : join(packageRoot, "examples", "hello.json");
 }
 
-async function readAll(place: string): Promise<FileDocument[]> {
+/** A file that cannot be read is printed, and the others are stored. */
+async function readAll(place: string, output: Output): Promise<FileDocument[]> {
   if (!existsSync(place)) return [];
   const files = statSync(place).isDirectory() ? readdirSync(place).filter(isDocumentFile).sort().map((name) => join(place, name)) : [place];
-  const documents = (await Promise.all(files.map((file) => documentsOf(file, undefined)))).flat();
+  const read = async (file: string): Promise<FileDocument[]> => {
+    try {
+      return await documentsOf(file, undefined);
+    } catch (error) {
+      if (!(error instanceof CommandError)) throw error;
+      output.problem(`${output.errorColours.red("not stored")} ${escaped(error.message)}`);
+      return [];
+    }
+  };
+  const documents = (await Promise.all(files.map(read))).flat();
   checkUnique(documents);
   return inOrder(documents);
 }
@@ -119,7 +129,7 @@ function storeChanges(place: string, client: Client, output: Output): () => void
   let last: Promise<void> = Promise.resolve();
   const pass = async () => {
     try {
-      await storeAll(await readAll(place), client, output);
+      await storeAll(await readAll(place, output), client, output);
     } catch (error) {
       output.problem(escaped((error as Error).message));
     }

@@ -42,12 +42,14 @@ function gateLines(gate: Gate, policy: string | null, now: number, { colours, wi
   const columns = Math.max(20, Math.min(width, 100) - 2);
   const left = gate.timeout_at === null ? "no deadline" : `${formatLeft(gate.timeout_at - now)} left (${formatMoment(gate.timeout_at, now)})`;
   const what = gate.kind === "node" ? `node ${gate.node_id}` : gate.kind === "escalation" ? `failure at ${gate.node_id ?? "the run"}` : "the limit of the run has passed";
-  const choices = gate.choices.map(escaped).join(" | ");
+  // Not in the line of the command, which people paste into a shell.
+  const choices = gate.choices.map((choice) => escaped(JSON.stringify(choice))).join(", ");
   return [
     `${colours.bold(escaped(gate.run_id))}  ${escaped(what)}  ${colours.yellow(left)}`,
     ...promptLines(gate.prompt, columns).map((line) => `  ${line}`),
     ...(policy === null ? [] : [colours.dim(`  without a decision: ${escaped(policy)}`)]),
-    `  ${colours.cyan(`curfew decide ${escaped(gate.run_id)} ${escaped(gate.id)}`)} ${choices}`,
+    `  choices: ${choices}`,
+    `  ${colours.cyan(`curfew decide ${escaped(gate.run_id)} ${escaped(gate.id)}`)}`,
   ];
 }
 

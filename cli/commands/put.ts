@@ -54,7 +54,7 @@ async function stored({ kind, document }: FileDocument, { client }: Invocation):
     return { version, warnings };
   } catch (error) {
     // Only a refusal is about this document; a lost connection ends the command.
-    if (!(error instanceof CurfewError) || ![409, 413, 422].includes(error.status)) throw error;
+    if (!(error instanceof CurfewError) || ![400, 409, 413, 422].includes(error.status)) throw error;
     return { error: { code: error.code, message: error.message, pointer: error.pointer, details: error.details } };
   }
 }

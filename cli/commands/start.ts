@@ -39,7 +39,11 @@ async function run(invocation: Invocation): Promise<ExitCode> {
     ...optional("by", flags.text("as")),
   });
 
-  if (flags.has("watch")) return watchRun(started.id, invocation);
+  if (flags.has("watch")) {
+    // Its id, before anything can be lost.
+    if (output.isJson) output.jsonLine(started);
+    return watchRun(started.id, invocation);
+  }
   if (flags.has("wait")) {
     const ended = await waitForEnd(started, invocation);
     if (output.isJson) output.json(ended);

@@ -45,6 +45,8 @@ export async function watchRun(runId: string, invocation: Invocation): Promise<E
 
 async function asLines(runId: string, { client, output, terminal }: Invocation, signal: AbortSignal): Promise<Run> {
   const api = client();
+  // A watch repeats its connection; a Curfew that does not answer at all, or does not know the run, is a failure at once.
+  await api.run(runId, { signal });
   for await (const event of api.watch(runId, { signal })) {
     if (output.isJson) output.jsonLine(event);
     else if (event.kind !== "progress") output.lines(eventLine(event, terminal.now()));

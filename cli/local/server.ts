@@ -1,5 +1,5 @@
 // Curfew on this machine: the local database with its migrations, `wrangler dev`, and the sweep that `wrangler dev` does not trigger.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { node22 } from "./node22.ts";
@@ -47,8 +47,16 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
     WRANGLER_LOG_PATH: join(persistTo, "logs"),
   });
   mkdirSync(persistTo, { recursive: true });
+  // It holds data of runs, and belongs into no repository.
+  writeFileSync(join(persistTo, ".gitignore"), "*\n");
+  const release = lock(persistTo, url);
   const storage = ["--persist-to", persistTo, "-c", configuration];
-  await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], true);
+  try {
+    await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], true);
+  } catch (error) {
+    release();
+    throw error;
+  }
   const network = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--show-interactive-dev-session=false"];
   const variables = Object.entries(developmentVariables(directory, url, options.variables)).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const log = logFile(persistTo);
@@ -65,6 +73,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const sweep = setInterval(() => void fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {}), SWEEP_EVERY_MS);
   const stop = async (): Promise<void> => {
     clearInterval(sweep);
+    release();
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");
     const deadline = setTimeout(() => child.kill("SIGKILL"), STOPPED_WITHIN_MS);
@@ -79,6 +88,23 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   }
   return { url, ended, stop };
 }
+
+/** Two servers over the same files would each miss what the other writes. Returns what gives the directory free. */
+function lock(persistTo: string, url: string): () => void {
+  const file = join(persistTo, "dev.lock");
+  try {
+    const { pid, url } = JSON.parse(readFileSync(file, "utf8"));
+    // Throws if there is no such process.
+    process.kill(pid, 0);
+    if (pid !== process.pid) throw new InUse(`${persistTo} is used by process ${pid} (${url}): stop it, or choose another directory with --persist`);
+  } catch (error) {
+    if (error instanceof InUse) throw error;
+  }
+  writeFileSync(file, JSON.stringify({ pid: process.pid, url }));
+  return () => rmSync(file, { force: true });
+}
+
+class InUse extends Error {}
 
 /**
  * Requests need no token, and first workflows usually call an address on this machine; a deployed Worker has neither. Tokens and addresses
