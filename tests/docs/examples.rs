@@ -87,7 +87,7 @@ fn document_of(block: &Block) -> Option<(DocumentKind, Value)> {
                 json!({"id": "example", "steps": [{"action": action}]}),
             )
         }
-        ("scope", []) => return None,
+        ("scope" | "simulate" | "simulated", []) => return None,
         _ => panic!("{}: \"{}\" is no kind of example", block.place(), block.info),
     })
 }
