@@ -88,7 +88,7 @@ fn document_of(block: &Block) -> Option<(DocumentKind, Value)> {
             )
         }
         // `wrong` and `right` are those of the page about analysis.
-        ("scope" | "right", []) | ("wrong", [_]) => return None,
+        ("scope" | "right" | "simulate" | "simulated", []) | ("wrong", [_]) => return None,
         _ => panic!("{}: \"{}\" is no kind of example", block.place(), block.info),
     })
 }

@@ -7,6 +7,7 @@ mod contract;
 mod examples;
 mod links;
 mod logs;
+mod simulations;
 
 use std::fs;
 use std::path::{Path, PathBuf};
