@@ -37,6 +37,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
   const view = useRef<View>({ x: 0, y: 0, scale: 1 });
 
   useEffect(() => {
+    if (input.nodes.length === 0) return;
     let isGone = false;
     placedGraph(input).then(
       (placed) => !isGone && setPlaced(placed),
@@ -179,7 +180,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                   class={`node ${look ? `tone-${look.tone} visited` : "tone-neutral"} ${node.id === chosen ? "chosen" : ""} ${found.some(({ id }) => id === node.id) ? "found" : ""} ${near?.has(node.id) ? "near" : ""}`}
                   data-node={node.id}
                   transform={`translate(${place.x - node.width / 2} ${place.y - node.height / 2})`}
-                  tabIndex={0}
+                  tabindex={0}
                   role="button"
                   aria-label={`${node.id}, ${node.kind}${state ? `, ${state.counts.map(([status, count]) => `${count} ${status.replaceAll("_", " ")}`).join(", ")}` : ""}${list ? `, ${list.length} warnings` : ""}`}
                   onClick={() => onChoose?.(node.id)}
