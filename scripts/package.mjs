@@ -1,10 +1,11 @@
-// `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, its migrations, the command line, the client,
+// `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, the dashboard, its migrations, the command line, the client,
 // schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { dashboardOutput } from "./dashboard.mjs";
 import { setUp } from "./setup.mjs";
 import { run, script, step } from "./terminal.mjs";
 import { node22, npmBinary, quietEnvironment, root } from "./toolchain.mjs";
@@ -23,6 +24,7 @@ export async function makePackage() {
     await bundleCommandLine(version);
     await bundleClient();
     copyFiles();
+    cpSync(dashboardOutput, join(staging, "dashboard"), { recursive: true });
     writeFileSync(join(staging, "wrangler.toml"), configuration());
     writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
     const { stdout } = await promisify(execFile)("npm", ["pack", "--json", "--pack-destination", dist], { cwd: staging, env: quietEnvironment });
@@ -69,6 +71,7 @@ function copyFiles() {
 function configuration() {
   return readFileSync(join(root, "wrangler.toml"), "utf8")
     .replace('main = "src/worker/entry.mjs"', 'main = "worker/index.js"')
+    .replace('directory = "build/dashboard"', 'directory = "dashboard"')
     .replace(/^# Compiles what has changed.*\n\[build\]\ncommand = .*\n\n/m, "");
 }
 

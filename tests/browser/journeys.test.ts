@@ -70,6 +70,8 @@ test("a parked run is extended by dragging its end", async () => {
   await reaches(server.client, "dragged", "paused");
   const page = await browser.open();
   await page.goto(`${server.url}/runs/dragged`);
+  // The card of the gate is above the timeline and grows when it has read the run.
+  await page.locator(".gate .cuts").waitFor();
   const handle = page.locator(".handle .grip");
   await handle.waitFor();
   const box = (await handle.boundingBox())!;
