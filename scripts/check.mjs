@@ -23,6 +23,7 @@ const checks = () => [
   ["TypeScript, Node side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.json"])],
   ["TypeScript, Worker side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"])],
   ["TypeScript, dashboard", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.dashboard.json"])],
+  ["TypeScript, tests in the browser", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.browser.json"])],
   ["TypeScript, client", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.client.json"])],
 ];
 

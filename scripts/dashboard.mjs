@@ -1,7 +1,7 @@
 // The build of the dashboard: esbuild bundles dashboard/ into build/dashboard, which the Worker serves as static assets. File names have
 // the hash of their content, so that browsers keep them for good. Nothing is done when the result is up to date.
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { holdingLock } from "./lock.mjs";
 import { step } from "./terminal.mjs";
@@ -11,7 +11,6 @@ const source = join(root, "dashboard");
 export const dashboardOutput = join(root, "build", "dashboard");
 const targetDirectory = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 const stampFile = join(targetDirectory, "curfew-dashboard-stamp");
-/** build/dashboard is replaced as a whole, so that no page gets half of one build. */
 const staging = join(targetDirectory, "curfew-dashboard");
 
 /** Every answer of the assets has these. The API sends its own. */
@@ -87,9 +86,17 @@ async function bundle() {
   copyFileSync(join(source, "icon.svg"), join(assets, icon));
   writeFileSync(join(staging, "index.html"), page(pages.metafile, icon));
   writeFileSync(join(staging, "_headers"), HEADERS);
-  rmSync(dashboardOutput, { recursive: true, force: true });
-  mkdirSync(join(root, "build"), { recursive: true });
-  renameSync(staging, dashboardOutput);
+  publish(assets);
+}
+
+/** Into the same directory, which `wrangler dev` watches: new files first, then the page that names them, then old files go. @param {string} assets */
+function publish(assets) {
+  const published = join(dashboardOutput, "assets");
+  mkdirSync(published, { recursive: true });
+  const names = readdirSync(assets);
+  for (const name of names) copyFileSync(join(assets, name), join(published, name));
+  for (const name of ["_headers", "index.html"]) copyFileSync(join(staging, name), join(dashboardOutput, name));
+  for (const name of readdirSync(published)) if (!names.includes(name)) rmSync(join(published, name));
 }
 
 /** No script and no style stands in the page itself: the policy refuses them. @param {import("esbuild").Metafile} metafile @param {string} icon */

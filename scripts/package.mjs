@@ -1,4 +1,4 @@
-// `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, its migrations, the command line, the client,
+// `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, the dashboard, its migrations, the command line, the client,
 // schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
 // `-- --check` then installs it into empty directories and uses it.
 import { execFile } from "node:child_process";
@@ -6,6 +6,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } f
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { dashboardOutput } from "./dashboard.mjs";
 import { setUp } from "./setup.mjs";
 import { run, script, step } from "./terminal.mjs";
 import { node22, npmBinary, quietEnvironment, root } from "./toolchain.mjs";
@@ -24,6 +25,7 @@ export async function makePackage() {
     await bundleCommandLine(version);
     await bundleClient();
     copyFiles();
+    cpSync(dashboardOutput, join(staging, "dashboard"), { recursive: true });
     writeFileSync(join(staging, "wrangler.toml"), configuration());
     writeFileSync(join(staging, "package.json"), `${JSON.stringify(manifest(), null, 2)}\n`);
     const { stdout } = await promisify(execFile)("npm", ["pack", "--json", "--pack-destination", dist], { cwd: staging, env: quietEnvironment });
@@ -73,6 +75,7 @@ function copyFiles() {
 function configuration() {
   return readFileSync(join(root, "wrangler.toml"), "utf8")
     .replace('main = "src/worker/entry.mjs"', 'main = "worker/index.js"')
+    .replace('directory = "build/dashboard"', 'directory = "dashboard"')
     .replace(/^# Compiles what has changed.*\n\[build\]\ncommand = .*\n\n/m, "");
 }
 

@@ -157,6 +157,8 @@ function nextSteps(url: string, persistTo: string, isProject: boolean): string[]
   const start = isProject ? `curfew start <workflow> --input '{}' --watch${address}` : `curfew start hello --input '{"name": "Ada"}' --watch${address}`;
   return [
     "",
+    `  ${url}/  is the dashboard: runs with their deadlines, and what waits for a person`,
+    "",
     `  npx ${start}`,
     `  npx curfew runs${address}`,
     ...(isProject ? [] : ["  npx curfew init    # a project of your own, in this directory"]),

@@ -59,6 +59,7 @@ function configuration(name: string): string {
     .replace(/^# Curfew as one Worker[^\n]*\n#[^\n]*\n/, "# Curfew as one Worker: API, run objects, index of runs, executor, breakers.\n")
     .replace(/^name = .*$/m, `name = "${worker}"`)
     .replace(/^main = .*$/m, 'main = "src/worker.mts"')
+    .replace(/^directory = .*$/m, 'directory = "node_modules/curfew/dashboard"')
     .replace(/^migrations_dir = .*$/m, 'migrations_dir = "node_modules/curfew/migrations"')
     .replace(/^# Compiles what has changed.*\n\[build\]\ncommand = .*\n\n/m, "")
     .replaceAll("npm start", "curfew dev")

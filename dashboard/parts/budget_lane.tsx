@@ -58,7 +58,7 @@ export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }:
             <g
               class="handle"
               role="slider"
-              tabIndex={0}
+              tabindex={0}
               aria-label="The end of the run's budget. Arrow keys extend it, Enter confirms."
               aria-valuemin={0}
               aria-valuemax={2_592_000}

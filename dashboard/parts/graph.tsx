@@ -5,6 +5,7 @@ import { edgeKey, layoutInput, type Graph, type NodeState } from "../logic/graph
 import type { Placed } from "../logic/graph_key.ts";
 import { cut, visible } from "../logic/safe_text.ts";
 import { lookOf } from "../logic/statuses.ts";
+import { count, words } from "../logic/words.ts";
 import { placedGraph } from "../state/graph_layout.ts";
 import { Icon } from "./icon.tsx";
 import { Problem as ProblemBox } from "./text.tsx";
@@ -37,6 +38,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
   const view = useRef<View>({ x: 0, y: 0, scale: 1 });
 
   useEffect(() => {
+    if (input.nodes.length === 0) return;
     let isGone = false;
     placedGraph(input).then(
       (placed) => !isGone && setPlaced(placed),
@@ -173,15 +175,18 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
               const state = states?.get(node.id);
               const look = state && lookOf(state.status);
               const list = warnings?.get(node.id);
+              const name = visible(cut(node.id, 34).shown);
+              const kind = visible(cut([node.kind, node.limit].filter(Boolean).join(" · "), 38).shown);
+              const visits = !state || state.visits <= 1 ? "" : state.round > 1 ? `round ${state.round}` : String(state.visits);
               return (
                 <g
                   key={node.id}
                   class={`node ${look ? `tone-${look.tone} visited` : "tone-neutral"} ${node.id === chosen ? "chosen" : ""} ${found.some(({ id }) => id === node.id) ? "found" : ""} ${near?.has(node.id) ? "near" : ""}`}
                   data-node={node.id}
                   transform={`translate(${place.x - node.width / 2} ${place.y - node.height / 2})`}
-                  tabIndex={0}
+                  tabindex={0}
                   role="button"
-                  aria-label={`${node.id}, ${node.kind}${state ? `, ${state.counts.map(([status, count]) => `${count} ${status.replaceAll("_", " ")}`).join(", ")}` : ""}${list ? `, ${list.length} warnings` : ""}`}
+                  aria-label={[name, kind, visits, state?.counts.map(([status, count]) => `${count} ${words(status)}`).join(", "), list && count(list.length, "warning")].filter(Boolean).join(" ")}
                   onClick={() => onChoose?.(node.id)}
                   onKeyDown={(event) => {
                     if (event.key === "Enter" || event.key === " ") (event.preventDefault(), onChoose?.(node.id));
@@ -189,25 +194,25 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                 >
                   <rect class="box" width={node.width} height={node.height} rx={7} />
                   <text class="node-name" x={12} y={19}>
-                    {visible(cut(node.id, 34).shown)}
-                  </text>
+                    {name}
+                  </text>{" "}
                   <text class="node-kind" x={12} y={35}>
-                    {visible(cut([node.kind, node.limit].filter(Boolean).join(" · "), 38).shown)}
-                  </text>
+                    {kind}
+                  </text>{" "}
                   {state && (
                     <g class="node-state" transform={`translate(${node.width - 8} 0)`}>
                       <svg x={-14} y={6} width={13} height={13}>
                         <Icon name={look!.shape} size={13} />
                       </svg>
-                      {state.visits > 1 && (
+                      {visits && (
                         <text class="node-count" x={0} y={35} text-anchor="end">
-                          {state.round > 1 ? `round ${state.round}` : `${state.visits}`}
+                          {visits}
                         </text>
                       )}
                     </g>
                   )}
                   {list && (
-                    <g class="warning">
+                    <g class="warning" aria-hidden="true">
                       <circle cx={node.width} cy={0} r={8} />
                       <text x={node.width} y={4} text-anchor="middle">
                         !

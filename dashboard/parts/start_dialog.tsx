@@ -22,7 +22,8 @@ export function StartDialog({ workflow, version, onClose }: { workflow: string; 
   );
   useEffect(() => {
     const first = workflows.value?.items[0]?.id;
-    if (chosen === "" && first !== undefined) setChosen(first);
+    // Not by `chosen`: it may have been chosen since this was rendered.
+    if (first !== undefined) setChosen((before) => before || first);
   }, [workflows.value]);
 
   const limitMs = limit.trim() === "" ? undefined : parseDuration(limit);

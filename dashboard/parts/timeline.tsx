@@ -45,11 +45,11 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
   const ofToken = useMemo(() => eventsByToken(events), [events]);
   const lanes = useMemo(() => {
     const cache = new Map<string, Lane>();
+    const byId = new Map(tokens.map((token) => [token.id, token]));
     return (id: string): Lane => {
       const found = cache.get(id);
       if (found) return found;
-      const token = tokens.find((token) => token.id === id)!;
-      const lane = laneOf(token, ofToken.get(id));
+      const lane = laneOf(byId.get(id)!, ofToken.get(id));
       cache.set(id, lane);
       return lane;
     };

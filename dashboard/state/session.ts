@@ -1,5 +1,5 @@
 // The connection to the API: the client, the credential, what the credential may do, and whether the server answers.
-import { computed, effect, signal } from "@preact/signals";
+import { batch, computed, effect, signal } from "@preact/signals";
 import { createClient, CurfewError, type Client, type Fetch, type Identity } from "../../client/index.ts";
 
 const STORED_TOKEN = "curfew-token";
@@ -22,7 +22,11 @@ export const connections = signal(0);
 const watched: Fetch = async (url, init) => {
   try {
     const response = await fetch(url, init);
-    if (response.status === 401) signInReason.value = await reasonOf(response.clone());
+    if (response.status === 401) {
+      const reason = await reasonOf(response.clone());
+      // A late answer to an earlier token says nothing about this one.
+      if (init.headers["authorization"] === (token.peek() && `Bearer ${token.peek()}`)) signInReason.value = reason;
+    }
     answered();
     return response;
   } catch (error) {
@@ -62,15 +66,20 @@ export const hasToken = computed(() => token.value !== undefined);
 
 export function signIn(given: string): void {
   sessionStorage.setItem(STORED_TOKEN, given);
-  signInReason.value = undefined;
-  token.value = given;
+  // At once: nothing may be sent with the old token in between.
+  batch(() => {
+    token.value = given;
+    signInReason.value = undefined;
+  });
 }
 
 export function signOut(): void {
   sessionStorage.removeItem(STORED_TOKEN);
-  token.value = undefined;
-  identity.value = undefined;
-  signInReason.value = "You have signed out.";
+  batch(() => {
+    token.value = undefined;
+    identity.value = undefined;
+    signInReason.value = "You have signed out.";
+  });
 }
 
 /** Undefined until it is known. */

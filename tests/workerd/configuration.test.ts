@@ -108,3 +108,15 @@ test("the sweep is called every minute", () => {
 test("the lock file names no registry", () => {
   assert.doesNotMatch(readFileSync(join(root, "package-lock.json"), "utf8"), /"resolved": "http/);
 });
+
+test("every path of the API reaches the Worker, and every other one is a page of the dashboard", () => {
+  const { paths } = JSON.parse(readFileSync(join(root, "src/api/openapi.json"), "utf8"));
+  for (const configuration of ["wrangler.toml", COORDINATOR]) {
+    const settings = settingsOf(configuration);
+    assert.match(settings, /^not_found_handling = "single-page-application"$/m, configuration);
+    const first: string[] = JSON.parse(/^run_worker_first = (\[.*\])$/m.exec(settings)?.[1] ?? "[]");
+    const isCovered = (path: string) => first.some((pattern) => (pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : path === pattern));
+    assert.deepEqual(Object.keys(paths).filter((path) => !isCovered(path)), [], configuration);
+    assert.ok(!["/", "/runs", "/runs/x", "/health"].some(isCovered), configuration);
+  }
+});

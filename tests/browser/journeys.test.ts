@@ -1,0 +1,169 @@
+// What operators do, in a real browser against a real `curfew dev`.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startBrowser, type Browser } from "./browser.ts";
+import { reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
+import { startServer, type Server } from "./server.ts";
+
+let server: Server;
+let peer: Peer;
+let browser: Browser;
+before(async () => {
+  [server, peer, browser] = await Promise.all([startServer(), startPeer(), startBrowser()]);
+  await storeAll(server.client);
+});
+after(async () => {
+  await browser?.close();
+  await server?.dispose();
+  await peer?.close();
+  assert.deepEqual(browser.foreign, [], "requests left this machine");
+  assert.deepEqual(browser.problems, [], "pages reported errors");
+});
+
+test("a run is started from the form and watched live", async () => {
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs`);
+  await page.getByRole("button", { name: "Start a run" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Workflow").selectOption("steps");
+  await dialog.getByText("Id and limit").click();
+  await dialog.getByLabel("Run id").fill("from-the-form");
+  await dialog.getByLabel("Address").fill(peer.url);
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  await page.waitForURL(`${server.url}/runs/from-the-form`);
+  await page.locator('[data-status="running"]').first().waitFor();
+  // The third call is held: the first two pass before the eyes of the watcher.
+  await page.locator('.timeline .lane:has-text("third")').waitFor();
+  await page.locator('[data-node="second"].tone-good').waitFor();
+  peer.release("third");
+  await page.locator('.page-head [data-status="completed"]').waitFor();
+  assert.equal((await server.client.run("from-the-form")).status, "completed");
+});
+
+test("the form names what the schema refuses", async () => {
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs?workflow=review`);
+  await page.getByRole("button", { name: "Start a run" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Amount").fill("many");
+  await dialog.getByText("Amount is a number").waitFor();
+  await until("the button to be disabled", () => dialog.getByRole("button", { name: "Start", exact: true }).isDisabled());
+});
+
+test("a gate is decided by keyboard, and a decision can be taken back", async () => {
+  await server.client.start("review", { run_id: "by-keyboard", input: { title: "A chair", amount: 5 } });
+  const page = await browser.open();
+  await page.goto(`${server.url}/inbox`);
+  await page.locator('.gate:has-text("A chair")').waitFor();
+  await page.keyboard.press("2");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await until("the choices to be open again", () => page.getByRole("button", { name: "approve" }).first().isEnabled());
+  assert.equal((await server.client.run("by-keyboard")).status, "waiting");
+  await page.locator("body").press("1");
+  const run = await reaches(server.client, "by-keyboard", "completed");
+  assert.deepEqual(run.output, { choice: "approve" });
+  await page.getByText("Nothing waits for a person.").waitFor();
+});
+
+test("a parked run is extended by dragging its end", async () => {
+  await server.client.start("parked", { run_id: "dragged", input: { base: peer.url } });
+  await reaches(server.client, "dragged", "paused");
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/dragged`);
+  // The card of the gate is above the timeline and grows when it has read the run.
+  await page.locator(".gate .cuts").waitFor();
+  const handle = page.locator(".handle .grip");
+  await handle.waitFor();
+  const box = (await handle.boundingBox())!;
+  const y = box.y + box.height / 2;
+  await page.mouse.move(box.x + box.width / 2, y);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 60, y, { steps: 5 });
+  await page.mouse.move(box.x + 150, y, { steps: 5 });
+  await page.mouse.up();
+  const card = page.getByRole("region", { name: "Extend the run" });
+  const typed = await card.getByLabel("Extend by").inputValue();
+  assert.match(typed, /^\d+[hms]/);
+  // A longer one shows which inner limit still ends earlier.
+  await card.getByLabel("Extend by").fill("1h");
+  await card.getByText("These limits stay, and end earlier:").waitFor();
+  await card.getByRole("button", { name: "Extend", exact: true }).click();
+  await page.locator('.page-head [data-status="running"]').waitFor();
+  const run = await server.client.run("dragged");
+  assert.ok((run.timeout_at ?? 0) > Date.now() + 50 * 60_000, JSON.stringify(run.deadlines));
+});
+
+test("the end is extended by keys, too", async () => {
+  await server.client.start("steps", { run_id: "by-keys", input: { base: `${peer.url}/hang` } });
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/by-keys`);
+  const before = (await server.client.run("by-keys")).timeout_at!;
+  await page.locator(".handle").focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.getByLabel("Extend by").press("Enter");
+  await until("the limit to move", async () => (await server.client.run("by-keys")).timeout_at! > before);
+});
+
+test("a failed run is found by a filter, and retried", async () => {
+  peer.route("/charge", (_, times) => (times === 1 ? { status: 422, body: { error: "declined" } } : { body: { paid: true } }));
+  await server.client.start("failing", { run_id: "to-retry", input: { base: peer.url } });
+  await reaches(server.client, "to-retry", "failed");
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs`);
+  await page.getByRole("button", { name: "failed", exact: true }).click();
+  await page.waitForURL(/status=failed/);
+  await page.locator(".filters select").first().selectOption("failing");
+  await page.getByRole("link", { name: "to-retry" }).click();
+  await page.locator(".way.recommended button").waitFor();
+  await page.locator(".way button", { hasText: "Retry from what failed" }).click();
+  await page.locator('.page-head [data-status="completed"]').waitFor();
+});
+
+test("many runs are cancelled at once", async () => {
+  for (const id of ["many-1", "many-2"]) await server.client.start("steps", { run_id: id, input: { base: `${peer.url}/hang` } });
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs?id_prefix=many-`);
+  await page.getByLabel("Select run many-1").check();
+  await page.getByLabel("Select run many-2").check();
+  await page.getByRole("button", { name: "Cancel …" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 selected runs" }).click();
+  await page.getByText("Cancel: 2 done, 0 skipped, 0 refused.").waitFor();
+  assert.equal((await server.client.run("many-1")).status, "cancelled");
+});
+
+test("a link leads to a token", async () => {
+  await server.client.start("wide", { run_id: "linked", input: { items: [1, 2, 3] } });
+  await reaches(server.client, "linked", "completed");
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/linked/tokens/t3`);
+  await page.getByRole("complementary", { name: "Token t3" }).waitFor();
+  // Its branch is opened for it.
+  await page.locator('.timeline .lane.chosen:has-text("t3")').waitFor();
+  await page.getByRole("link", { name: "follows t1" }).click();
+  await page.waitForURL(`${server.url}/runs/linked/tokens/t1`);
+  await page.goBack();
+  await page.getByRole("complementary", { name: "Token t3" }).waitFor();
+  await page.goto(`${server.url}/runs/linked/tokens/t999`);
+  await page.getByText("This run has no such token.").waitFor();
+});
+
+test("nothing is lost when the server is restarted", async () => {
+  await server.client.start("review", { run_id: "over-a-restart", input: { title: "x", amount: 1 } });
+  const waiting = await reaches(server.client, "over-a-restart", "waiting");
+  const gate = waiting.deadlines.find(({ kind }) => kind === "gate")!.gate_id!;
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/over-a-restart?view=events`);
+  await page.locator('.event[data-kind="gate_opened"]').waitFor();
+  await server.stop();
+  await page.getByText("The connection to Curfew is lost.").waitFor();
+  await server.start();
+  await server.client.decide("over-a-restart", gate, { choice: "approve" });
+  await page.locator('.page-head [data-status="completed"]').waitFor();
+  await page.locator('.event[data-kind="run_completed"]').waitFor();
+  assert.equal(await page.getByText("The connection to Curfew is lost.").count(), 0);
+  const shown = await page.locator(".event .seq").allTextContents();
+  const stored = (await server.client.events("over-a-restart", { limit: 1_000 })).items.map(({ seq }) => String(seq));
+  assert.deepEqual(shown.reverse(), stored);
+});

@@ -1,0 +1,114 @@
+// How pages look and read: light and dark, 360 px, keyboard, and what axe-core finds. Every page is looked at in every state of the scene.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { after, before, test } from "node:test";
+import type { Page } from "playwright-core";
+import { startBrowser, type Browser } from "./browser.ts";
+import { PAGES } from "./pages.ts";
+import { playScene, startPeer, type Peer } from "./scene.ts";
+import { startServer, type Server } from "./server.ts";
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+let server: Server;
+let peer: Peer;
+let browser: Browser;
+before(async () => {
+  [server, peer, browser] = await Promise.all([startServer(), startPeer(), startBrowser()]);
+  await playScene(server.client, peer);
+});
+after(async () => {
+  await browser?.close();
+  await server?.dispose();
+  await peer?.close();
+  assert.deepEqual(browser.foreign, [], "requests left this machine");
+  assert.deepEqual(browser.problems, [], "pages reported errors");
+});
+
+async function show(page: Page, path: string, ready: string): Promise<void> {
+  await page.goto(server.url + path);
+  await page.locator(ready).first().waitFor();
+}
+
+/** What axe-core calls serious or critical. */
+async function findings(page: Page): Promise<string[]> {
+  // Not as a script tag, which the policy of the page refuses.
+  await page.evaluate(axe);
+  return page.evaluate(async () => {
+    const { violations } = await (globalThis as any).axe.run(document, { resultTypes: ["violations"] });
+    return violations
+      .filter(({ impact }: { impact: string }) => impact === "serious" || impact === "critical")
+      .map(({ id, nodes }: { id: string; nodes: { target: string[]; failureSummary: string }[] }) => `${id}: ${nodes.slice(0, 3).map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary.replace(/\s+/g, " ").slice(0, 160)})`).join("; ")}`);
+  });
+}
+
+for (const dark of [false, true]) {
+  test(`axe-core has no serious finding in ${dark ? "dark" : "light"}`, async () => {
+    const page = await browser.open({ dark, reducedMotion: true });
+    const found: string[] = [];
+    for (const [name, path, ready] of PAGES) {
+      await show(page, path, ready);
+      found.push(...(await findings(page)).map((finding) => `${name}: ${finding}`));
+    }
+    await show(page, "/runs?workflow=review", "tbody tr");
+    await page.getByRole("button", { name: "Start a run" }).click();
+    await page.getByLabel("Title").waitFor();
+    found.push(...(await findings(page)).map((finding) => `start: ${finding}`));
+    assert.deepEqual(found, []);
+  });
+}
+
+test("no page is wider than 360 px", async () => {
+  const page = await browser.open({ width: 360, height: 740 });
+  const wide: string[] = [];
+  for (const [name, path, ready] of PAGES) {
+    await show(page, path, ready);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > 360) wide.push(`${name}: ${width} px`);
+  }
+  assert.deepEqual(wide, []);
+});
+
+test("dark follows the system, and the toggle overrides it and is kept", async () => {
+  const page = await browser.open({ dark: true });
+  const background = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  await show(page, "/runs", "tbody tr");
+  const dark = await background();
+  await page.getByRole("button", { name: "Theme: system" }).click();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  const light = await background();
+  assert.notEqual(light, dark);
+  await page.reload();
+  await page.getByRole("button", { name: "Theme: light" }).waitFor();
+  assert.equal(await background(), light);
+});
+
+test("the keyboard reaches the content, the tabs, the timeline and the graph", async () => {
+  const page = await browser.open();
+  await show(page, "/runs/loop-1", ".node");
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Skip to the content");
+  await page.getByRole("tab", { name: /Graph/ }).focus();
+  await page.keyboard.press("ArrowRight");
+  await page.waitForURL(/view=events/);
+  await page.keyboard.press("ArrowLeft");
+  await page.locator(".node").first().waitFor();
+  await page.getByPlaceholder("Find a node").fill("cou");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/\/tokens\/t\d+/);
+  await page.locator(".timeline .name a").first().focus();
+  await page.keyboard.press("ArrowDown");
+  await page.locator(".tip").waitFor();
+  assert.match((await page.locator(".tip").textContent()) ?? "", /limit/);
+});
+
+test("a lane says where its limit comes from", async () => {
+  const page = await browser.open();
+  await show(page, "/runs/steps-live", '.timeline .lane:has-text("third")');
+  await page.locator('.timeline .lane:has-text("second") .plot').hover();
+  await page.getByText("from the node (5s)").waitFor();
+  await page.locator(".timeline .budget .name").hover();
+  await page.getByText("its workflow says 10m").waitFor();
+});
