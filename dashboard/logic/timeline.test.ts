@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { instancesAround, rowsOf, visibleRows } from "./lanes.ts";
-import { innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
+import { budgetEnd, innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
 import { domainOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
 
 const token = (fields: Partial<Token>): Token => ({
@@ -120,6 +120,8 @@ test("an extension does not move inner limits", () => {
     ],
   });
   assert.equal(runEnd(parked, 1_000), 1_000);
+  assert.equal(budgetEnd(parked, [{ from: 400, to: undefined }], 1_000), 400);
+  assert.equal(budgetEnd(parked, [{ from: 400, to: 500 }], 1_000), 1_000);
   assert.deepEqual(innerLimits(parked, 60_000, 1_000).map(({ kind, at }) => [kind, at]), [["execution", 1_500]]);
 });
 
