@@ -38,6 +38,10 @@ test("a token without a task waits", () => {
   assert.deepEqual(spans(token({ status: "waiting_for_siblings", started_at: 0, ended_at: 50 })), ["attempt 0-50", "waiting 50-"]);
 });
 
+test("a token that took no time is drawn", () => {
+  assert.deepEqual(spans(token({ lane: null, created_at: 5, ended_at: 5 })), ["attempt 5-5"]);
+});
+
 test("a status and an event of a later version are drawn", () => {
   assert.deepEqual(spans(token({ status: "frozen" as Token["status"] }), [event({ kind: "token_frozen" as RunEvent["kind"], at: 7 })]), ["queued 0-"]);
 });

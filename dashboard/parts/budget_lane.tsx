@@ -51,7 +51,7 @@ export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }:
           {end !== undefined && used > end && !isStopped && <Bar scale={scale} from={end} to={used} y={8} height={18} className="span-late" />}
           <Stops stops={stops} scale={scale} now={now} height={34} />
           {end !== undefined && scale.x(end) > scale.width && (
-            <text class="tick-text" x={scale.width - 4} y={21} text-anchor="end">
+            <text class="tick-text" x={scale.width - (canExtend ? 16 : 4)} y={21} text-anchor="end">
               limit at {duration(end - run.started_at)} →
             </text>
           )}
