@@ -161,7 +161,8 @@ fn roles_include_the_lesser_ones() {
 
 #[test]
 fn an_identity_shows_its_roles_and_workflows() {
-    let tokens = Some(r#"{"r": {"name": "ada", "roles": ["start"], "workflows": ["order-*"]}, "a": "admin"}"#);
+    let tokens =
+        Some(r#"{"r": {"name": "ada", "roles": ["start"], "workflows": ["order-*"]}, "a": "admin"}"#);
     let settings = Settings::parse(&texts(tokens, None, false)).expect("valid");
     let shown = |token: &str| settings.identify(token, NOW).map(|identity| identity.view());
     assert_eq!(
@@ -169,7 +170,10 @@ fn an_identity_shows_its_roles_and_workflows() {
         Ok(json!({"name": "ada", "roles": ["read", "start"], "workflows": ["order-*"]}))
     );
     let admin = shown("a").expect("known");
-    assert_eq!(admin["roles"], json!(["read", "start", "decide", "operate", "admin"]));
+    assert_eq!(
+        admin["roles"],
+        json!(["read", "start", "decide", "operate", "admin"])
+    );
     assert_eq!(admin["workflows"], Value::Null);
     assert_eq!(Identity::development().view()["name"], Value::Null);
 }
