@@ -76,6 +76,13 @@ export function runEnd(run: Pick<Run, "deadlines" | "timeout_at">, now: number):
   return run.timeout_at ?? undefined;
 }
 
+/** Where the end of the budget is drawn. While the clock stands still it stays where it was when the clock stopped. */
+export function budgetEnd(run: Pick<Run, "deadlines" | "timeout_at">, stops: readonly { from: number; to: number | undefined }[], now: number): number | undefined {
+  const own = run.deadlines.find(({ kind }) => kind === "workflow");
+  const stop = stops.find(({ to }) => to === undefined);
+  return own?.remaining_ms !== undefined && stop ? stop.from + own.remaining_ms : runEnd(run, now);
+}
+
 /** The nearest deadline of the run, for a line in words. */
 export function nearestDeadline(run: Pick<Run, "deadlines">): { kind: string; at: number; node_id: string | undefined } | undefined {
   let nearest: { kind: string; at: number; node_id: string | undefined } | undefined;

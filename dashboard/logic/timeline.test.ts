@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { instancesAround, rowsOf, visibleRows } from "./lanes.ts";
-import { innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
+import { budgetEnd, innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
 import { domainOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
 
 const token = (fields: Partial<Token>): Token => ({
@@ -36,6 +36,10 @@ test("what is after the deadline is late", () => {
 test("a token without a task waits", () => {
   assert.deepEqual(spans(token({ status: "awaiting_human", lane: null, started_at: 5, epoch: 0 })), ["queued 0-5", "waiting 5-"]);
   assert.deepEqual(spans(token({ status: "waiting_for_siblings", started_at: 0, ended_at: 50 })), ["attempt 0-50", "waiting 50-"]);
+});
+
+test("a token that took no time is drawn", () => {
+  assert.deepEqual(spans(token({ lane: null, created_at: 5, ended_at: 5 })), ["attempt 5-5"]);
 });
 
 test("a status and an event of a later version are drawn", () => {
@@ -120,6 +124,8 @@ test("an extension does not move inner limits", () => {
     ],
   });
   assert.equal(runEnd(parked, 1_000), 1_000);
+  assert.equal(budgetEnd(parked, [{ from: 400, to: undefined }], 1_000), 400);
+  assert.equal(budgetEnd(parked, [{ from: 400, to: 500 }], 1_000), 1_000);
   assert.deepEqual(innerLimits(parked, 60_000, 1_000).map(({ kind, at }) => [kind, at]), [["execution", 1_500]]);
 });
 

@@ -82,6 +82,8 @@ export function laneOf(token: Token, events: readonly RunEvent[] = []): Lane {
     kind = "waiting";
   }
   if (end === undefined || end > from) spans.push({ kind, from, to: end, epoch });
+  // What took no time is still there to be seen.
+  else if (spans.length === 0) spans.push({ kind: "attempt", from, to: end, epoch });
   if (token.timeout_at !== null) limits.push({ from: token.started_at ?? token.dispatched_at ?? token.created_at, to: token.timeout_at, epoch: token.epoch });
   return { spans: withLate(spans, token), limits, end };
 }

@@ -138,12 +138,13 @@ function Facts({ run }: { run: Run }) {
 /** The gate that the whole run waits at is part of the run; those of its nodes are in the list of gates. */
 function OpenGates({ store, run }: { store: RunStore; run: Run }) {
   const isAsking = run.deadlines.some(({ kind }) => kind === "gate") || run.counts["awaiting_human"] !== undefined || run.gate !== undefined;
-  const { data, refresh } = usePolled(`gates-of-${run.id}-${isAsking}-${store.events.value.length}`, isAsking ? 2_000 : 0, async (client, signal) => {
+  const { data, refresh } = usePolled(`gates-of-${run.id}-${isAsking}`, isAsking ? 2_000 : 0, async (client, signal) => {
     if (!isAsking) return [];
     const found = [];
     for await (const gate of client.pages((page) => client.gates({ limit: 1_000, signal, ...page }))) if (gate.run_id === run.id) found.push(gate);
     return found;
   });
+  useEffect(refresh, [store.events.value.length]);
   const gates = data.value ?? [];
   const own = run.gate && run.gate.status === "open" && !gates.some(({ id }) => id === run.gate!.id) ? [run.gate] : [];
   return (

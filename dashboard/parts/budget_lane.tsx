@@ -1,6 +1,6 @@
 // The first lane: the budget of the run, what is used of it, and the handle at its end that extends it.
 import { useRef, useState } from "preact/hooks";
-import { runEnd } from "../logic/limits.ts";
+import { budgetEnd } from "../logic/limits.ts";
 import { isEnded } from "../logic/statuses.ts";
 import type { Stop } from "../logic/timeline.ts";
 import { duration } from "../logic/words.ts";
@@ -23,8 +23,9 @@ const stepOf = (scale: Scale): number => Math.max((scale.domain.to - scale.domai
 
 export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }: BudgetLaneProps) {
   const run = store.run.value!;
-  const end = runEnd(run, now);
+  const end = budgetEnd(run, stops, now);
   const isLive = !isEnded(run.status);
+  const isStopped = stops.some(({ to }) => to === undefined);
   const used = run.ended_at ?? now;
   const [extra, setExtra] = useState(0);
   const drag = useRef<{ x: number; scale: Scale } | undefined>(undefined);
@@ -45,12 +46,12 @@ export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }:
       <div class="plot">
         <svg role="group" aria-label="The budget of the run">
           <Grid ticks={ticks} scale={scale} />
-          {end !== undefined && <Bar scale={scale} from={run.started_at} to={Math.max(end, used)} y={7} height={20} className="budget-box" />}
+          {end !== undefined && <Bar scale={scale} from={run.started_at} to={end} y={7} height={20} className="budget-box" />}
           <Bar scale={scale} from={run.started_at} to={used} y={8} height={18} className="budget-used" />
-          {end !== undefined && used > end && run.timeout_at !== null && <Bar scale={scale} from={end} to={used} y={8} height={18} className="span-late" />}
+          {end !== undefined && used > end && !isStopped && <Bar scale={scale} from={end} to={used} y={8} height={18} className="span-late" />}
           <Stops stops={stops} scale={scale} now={now} height={34} />
           {end !== undefined && scale.x(end) > scale.width && (
-            <text class="tick-text" x={scale.width - 4} y={21} text-anchor="end">
+            <text class="tick-text" x={scale.width - (canExtend ? 16 : 4)} y={21} text-anchor="end">
               limit at {duration(end - run.started_at)} →
             </text>
           )}

@@ -205,7 +205,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                         <Icon name={look!.shape} size={13} />
                       </svg>
                       {visits && (
-                        <text class="node-count" x={0} y={35} text-anchor="end">
+                        <text class="node-count" x={4} y={-5} text-anchor="end">
                           {visits}
                         </text>
                       )}

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { instancesAround, rowsOf, visibleRows } from "../logic/lanes.ts";
-import { runEnd } from "../logic/limits.ts";
+import { budgetEnd } from "../logic/limits.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { domainOf, eventsByToken, gateStopsOf, laneOf, pausesOf, shifted, ticksOf, zoomed, type Domain, type Lane, type Stop } from "../logic/timeline.ts";
 import { duration } from "../logic/words.ts";
@@ -60,7 +60,7 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
   }, [tokens, events, store.document.value]);
   const rows = useMemo(() => rowsOf(tokens, open), [tokens, open]);
 
-  const domain = zoom ?? followed(shown, domainOf({ ...run, timeout_at: runEnd(run, now) ?? run.timeout_at }, [], now, wanted), now, isLive);
+  const domain = zoom ?? followed(shown, domainOf({ ...run, timeout_at: budgetEnd(run, stops, now) ?? run.timeout_at }, [], now, wanted), now, isLive);
   shown.current = domain;
   const scale: Scale = { x: (at) => ((at - domain.from) / (domain.to - domain.from)) * width, at: (x) => domain.from + (x / width) * (domain.to - domain.from), width, domain, start: run.started_at };
   const rowHeight = rowHeightOf(plot.current);
