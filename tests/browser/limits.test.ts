@@ -79,14 +79,16 @@ test("a graph of 200 nodes is drawn and zoomed smoothly, one of 30 at once", asy
     await page.goto(`${server.url}/workflows/${id}?view=document`);
     await page.locator("pre").waitFor();
     return page.evaluate(async () => {
+      // A layout that is kept would be measured instead.
+      sessionStorage.clear();
       const before = performance.now();
       document.querySelector<HTMLElement>('[role="tab"]')!.click();
       while (!document.querySelector(".node")) await new Promise(requestAnimationFrame);
       return performance.now() - before;
     });
   };
-  const small = await drawn("large-30");
-  const big = await drawn("large-200");
+  const small = Math.min(await drawn("large-30"), await drawn("large-30"), await drawn("large-30"));
+  const big = Math.min(await drawn("large-200"), await drawn("large-200"));
   figures.push(`graph of 30 nodes: ${small.toFixed(0)} ms; of 200 nodes: ${big.toFixed(0)} ms`);
   assert.ok(big < 2_000, `200 nodes took ${big} ms`);
   assert.ok(small < 200, `30 nodes took ${small} ms`);
@@ -142,10 +144,18 @@ test("a run full of markup, direction marks and a megabyte is shown as text", as
   await server.client.start("hostile", { run_id: "hostile-1", input: { text: HOSTILE, huge } });
   await reaches(server.client, "hostile-1", "waiting");
   const page = await browser.open();
-  for (const path of ["/runs/hostile-1", "/runs/hostile-1?view=context", "/runs/hostile-1?view=raw", "/runs/hostile-1/tokens/t1", "/inbox", "/workflows/hostile?view=document", "/runs"]) {
+  const pages: [path: string, ready: string][] = [
+    ["/runs/hostile-1", ".node"],
+    ["/runs/hostile-1?view=context", "pre"],
+    ["/runs/hostile-1?view=raw", "pre"],
+    ["/runs/hostile-1/tokens/t1", ".token-panel dl"],
+    ["/inbox", ".gate .cuts"],
+    ["/workflows/hostile?view=document", "pre"],
+    ["/runs", "tbody tr"],
+  ];
+  for (const [path, ready] of pages) {
     await page.goto(server.url + path);
-    await page.locator("h1").first().waitFor();
-    await page.waitForLoadState("networkidle", { timeout: 2_000 }).catch(() => {});
+    await page.locator(ready).first().waitFor();
     assert.equal(await page.evaluate(() => (globalThis as any).broken), undefined, path);
     assert.equal(await page.locator("main img, main script, main b b").count(), 0, path);
   }
