@@ -66,7 +66,7 @@ export function limitsOf(results: Results): Limit[] {
     atMost("chain of 50 with one watcher, times one without", live.one_watcher_ratio, 1.1),
     atMost(`an event until it reaches each of ${live.watchers} watchers: p99, ms`, live.late_p99_ms, 20),
     // 1 466 before the live stream, progress, metrics, notifications and traces.
-    atMost("Worker, KiB gzipped", size.gzip_kib, 2000),
+    atMost("Worker, KiB gzipped", size.gzip_kib, 2050),
     atMost("engine's own wasm, KiB gzipped", size.engine_gzip_kib, 900),
   ];
 }
