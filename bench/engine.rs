@@ -1,6 +1,7 @@
 //! The engine alone: events a second of a chain, and as many decisions under an instruction counter as anywhere else.
 //!
 //! `engine chain 200` makes 200 runs of 50 nodes and prints what it did; scripts/engine.mjs counts its instructions.
+//! `engine simulate 200` times simulations of a workflow that takes a day.
 //! `engine worst` prints what the worst documents within the limits take in a turn, a line each.
 
 #[path = "worst.rs"]
@@ -126,6 +127,32 @@ fn print_worst() {
     }
 }
 
+/// A day with three retries of a call and a gate, from its text to its answer, without and with faults.
+fn print_simulations(runs: u64) {
+    let action = json!({"id": "charge", "kind": "http_request", "implementation": {"method": "POST", "url": "https://pay.example/"},
+        "execution": {"retry_policy": {"max_attempts": 4, "initial_delay": "1m"}}});
+    let workflow = json!({
+        "id": "day", "timeout": "72h", "actions": [action],
+        "nodes": [{"id": "ask", "gate": {"timeout": "48h"}}, {"id": "rest", "wait": {"sleep": "20h"}}, {"id": "pay", "action_id": "charge"}],
+        "transitions": [{"from_node_id": "ask", "to_node_id": "rest"}, {"from_node_id": "rest", "to_node_id": "pay"}],
+    });
+    for faults in [json!(null), json!({})] {
+        let started = Instant::now();
+        for seed in 0..runs {
+            let request = json!({"op": "simulate", "workflow": workflow, "seed": seed, "faults": faults,
+                "mocks": [{"node": "pay", "times": 3, "after": "2s", "fail": "server_error"}, {"node": "pay", "result": {}}],
+                "people": [{"gate": "ask", "after": "4h", "choice": "approve"}]});
+            let answer = curfew::engine::call(&request.to_string());
+            assert!(answer.contains("\"virtual_ms\""), "{answer}");
+        }
+        let millis = started.elapsed().as_secs_f64() * 1_000.0 / runs as f64;
+        println!(
+            "{}",
+            json!({"kind": "simulate", "faults": !faults.is_null(), "ms_per_simulation": (millis * 1_000.0).round() / 1_000.0})
+        );
+    }
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args()
         .skip(1)
@@ -138,6 +165,9 @@ fn main() {
         .unwrap_or(1_000);
     if kind == "worst" {
         return print_worst();
+    }
+    if kind == "simulate" {
+        return print_simulations(runs as u64);
     }
     let settings = Settings::default();
     let snapshot = Rc::new(snapshot(kind));

@@ -1,6 +1,9 @@
 // Loads the engine's wasm and calls it: an object in, an object out. Works in Node, in browsers and in Workers, because it needs
 // nothing but WebAssembly. The wasm has one function for all operations; docs/simulation.md has them.
 
+/** Workers cannot compile, and their types say so; there the source is a module already. @type {any} */
+const compiler = WebAssembly;
+
 /** The refusal of a request, as the API would answer it. */
 export class EngineError extends Error {
   /** @param {{status: number, code: string, message: string, pointer?: string, details?: unknown}} error */
@@ -19,13 +22,13 @@ export class EngineError extends Error {
  * @param {BufferSource | WebAssembly.Module} source
  */
 export async function loadEngine(source) {
-  const module = source instanceof WebAssembly.Module ? source : await WebAssembly.compile(source);
+  const module = source instanceof WebAssembly.Module ? source : await compiler.compile(source);
   return new Engine(module, await WebAssembly.instantiate(module));
 }
 
 /** The same where nothing may be awaited. Browsers refuse it for a large module outside of workers. @param {BufferSource | WebAssembly.Module} source */
 export function loadEngineSync(source) {
-  const module = source instanceof WebAssembly.Module ? source : new WebAssembly.Module(source);
+  const module = source instanceof WebAssembly.Module ? source : new compiler.Module(source);
   return new Engine(module, new WebAssembly.Instance(module));
 }
 

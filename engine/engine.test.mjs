@@ -45,6 +45,10 @@ test("after a stop the engine has a new instance", async () => {
   assert.deepEqual(engine.call({ op: "simulate", ...request }), answer);
 });
 
+test("the wasm imports nothing: it has no dependency on JavaScript", async () => {
+  assert.deepEqual(WebAssembly.Module.imports(await WebAssembly.compile(wasm)), []);
+});
+
 test("another wasm is refused", async () => {
   await assert.rejects(loadEngine(new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0])), /is not Curfew's engine/);
 });

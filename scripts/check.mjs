@@ -20,6 +20,7 @@ const checks = () => [
   ["rustfmt, tools/bindgen", command("cargo", ["fmt", "--check", "--manifest-path", "tools/bindgen/Cargo.toml"])],
   ["clippy, native", command("cargo", ["clippy", "--all-targets", "--locked", "--", "-D", "warnings"])],
   ["clippy, wasm", command("cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--locked", "--", "-D", "warnings"])],
+  ["clippy, the engine's wasm", command("cargo", ["clippy", "--target", WASM_TARGET, "--lib", "--no-default-features", "--features", "engine", "--locked", "--", "-D", "warnings"])],
   ["TypeScript, Node side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.json"])],
   ["TypeScript, Worker side", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.worker.json"])],
   ["TypeScript, dashboard", command(node22(), [typescript, "--noEmit", "-p", "tsconfig.dashboard.json"])],

@@ -28,6 +28,7 @@ await script(async () => {
     const { events_per_second: perSecond } = JSON.parse((await execute(binary, [kind, String(TIMED)])).stdout);
     console.log(`[curfew] ${kind}: ${perSecond} events a second`);
   }
+  console.log((await execute(binary, ["simulate", String(TIMED)])).stdout.trim());
   await printWorst(binary);
   if (!(await hasValgrind())) {
     const missing = "valgrind is not installed: instructions were not counted";

@@ -21,8 +21,9 @@ pub const CALLS_BYTES: u64 = 4 << 20;
 pub const ANSWER_BYTES: usize = 8 << 20;
 /// Of all decisions and tasks: about two seconds in workerd.
 pub const STEPS_MAX: u64 = 250_000_000;
-/// What a turn costs besides what its decisions count.
-pub const TURN_STEPS: u64 = 4_000;
+/// What a turn costs besides what its decisions count: one that changed something, and one in which nothing was due.
+pub const EVENT_STEPS: u64 = 4_000;
+pub const IDLE_TURN_STEPS: u64 = 500;
 
 /// In how many turns faults may happen.
 pub struct FaultyTurns {

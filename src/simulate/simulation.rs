@@ -21,7 +21,7 @@ use crate::simulate::calls::{CallLog, Mocks};
 use crate::simulate::environment::Environment;
 use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
-use crate::simulate::limits::{TURN_STEPS, Taken};
+use crate::simulate::limits::{EVENT_STEPS, IDLE_TURN_STEPS, Taken};
 use crate::simulate::mocked_world::MockedWorld;
 use crate::simulate::rng::Rng;
 use crate::simulate::simulator::{Next, Simulator};
@@ -257,7 +257,8 @@ impl Simulation {
         self.taken.turns += 1;
         self.taken.events += u64::from(!is_idle);
         let steps = world.steps.take() + world.peers.steps.take();
-        self.taken.steps = self.taken.steps.saturating_add(steps + TURN_STEPS);
+        let own = if is_idle { IDLE_TURN_STEPS } else { EVENT_STEPS };
+        self.taken.steps = self.taken.steps.saturating_add(steps.saturating_add(own));
         self.taken.calls_bytes = world.peers.calls.bytes();
         let runs = self.simulator.runs.len();
         self.taken

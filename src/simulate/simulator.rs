@@ -253,18 +253,23 @@ impl<W: World> Simulator<W> {
     /// Reports that arrive together with the one at hand.
     fn take_reports_beside(&self, connection: &ConnectionId) -> Vec<TaskReport> {
         let environment = self.world.environment();
-        let together_ms = match environment.has_delays {
-            true => environment.pick(&[0, 100]),
-            false => 0,
-        };
-        let latest = environment.now.get() + together_ms;
+        let now = environment.now.get();
         let mut in_flight = environment.in_flight.borrow_mut();
         let is_beside = |message: &InFlight| matches!(message, InFlight::Report { connection: other, .. } if other == connection);
-        let taken: Vec<(Millis, u64)> = in_flight
-            .range(..=(latest, u64::MAX))
-            .filter(|(_, message)| is_beside(message))
-            .map(|(arrival, _)| *arrival)
-            .collect();
+        let taken: Vec<(Millis, u64)> = match environment.has_delays {
+            true => {
+                let latest = now + environment.pick(&[0, 100]);
+                let arriving = in_flight.range(..=(latest, u64::MAX));
+                let beside = arriving.filter(|(_, message)| is_beside(message));
+                beside.map(|(arrival, _)| *arrival).collect()
+            }
+            // Those that follow at once: thousands of others may arrive at the same moment.
+            false => {
+                let arriving = in_flight.range(..=(now, u64::MAX));
+                let beside = arriving.take_while(|(_, message)| is_beside(message));
+                beside.map(|(arrival, _)| *arrival).collect()
+            }
+        };
         let reports = taken
             .iter()
             .filter_map(|arrival| match in_flight.remove(arrival) {

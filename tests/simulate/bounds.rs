@@ -34,6 +34,17 @@ fn years_of_polling_end_at_a_bound() {
 }
 
 #[test]
+fn a_call_that_hangs_for_a_month_is_no_loop() {
+    let node = json!({"id": "a", "action_id": "work", "timeout": "700h", "allow_exceed_hard": true});
+    let workflow = chain(
+        json!([node]),
+        json!({"timeout": "720h", "allow_exceed_hard": true, "on_timeout": "fail"}),
+    );
+    let answer = simulated(json!({"workflow": workflow, "mocks": [{"node": "a", "hang": true}]}));
+    assert_eq!(answer["virtual_ms"], 2_520_000_000_u64, "{:#}", answer["run"]);
+}
+
+#[test]
 fn a_large_result_in_a_loop_ends_at_a_bound() {
     let mocks = json!([{"node": "ask", "result": {"text": "x".repeat(100_000)}}]);
     check(
