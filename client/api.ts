@@ -2085,7 +2085,7 @@ export interface components {
         /** @description What to analyze: the stored document, or another one. */
         AnalyzeBody: {
             /** @description A workflow document, which is not stored. Without an id it gets that of the path. */
-            document?: Record<string, unknown>;
+            document?: Record<string, unknown> | null;
         };
         /** @description What is known of every run of a workflow before it starts. */
         Analysis: {

@@ -51,7 +51,7 @@ export const otherShapes = {
     warnings: list("What may not be meant.", ref("Problem")),
   }),
   AnalyzeBody: object("What to analyze: the stored document, or another one.", {
-    "document?": { type: "object", description: "A workflow document, which is not stored. Without an id it gets that of the path." },
+    "document?": { type: ["object", "null"], description: "A workflow document, which is not stored. Without an id it gets that of the path." },
   }),
   Analysis: object("What is known of every run of a workflow before it starts.", {
     errors: list("Problems for which the document is refused.", ref("Problem")),
