@@ -49,7 +49,7 @@ impl Workerd {
         PUBLISHERS.with_borrow_mut(|publishers| {
             publishers.retain(|publisher| {
                 let publisher = publisher.upgrade();
-                let publisher = publisher.filter(|other| Rc::ptr_eq(other, &this) || has_ended(other));
+                let publisher = publisher.filter(|other| Rc::ptr_eq(other, &this) || is_complete(other));
                 let is_kept = publisher.is_none();
                 ready.extend(publisher);
                 is_kept
@@ -101,8 +101,10 @@ impl Workerd {
     }
 }
 
-fn has_ended(host: &Host<Workerd>) -> bool {
-    host.with_run(|run| run.header.status.is_terminal())
+/// Whether an ended run can be published by another object of the isolate: from memory alone, because the platform lets an object read
+/// only its own rows. A run that was loaded has its metrics in its rows; its own timer publishes it.
+fn is_complete(host: &Host<Workerd>) -> bool {
+    host.with_run(|run| run.header.status.is_terminal() && run.metrics().is_some())
         .unwrap_or(true)
 }
 
