@@ -22,6 +22,7 @@ export class EngineError extends Error {
  * @param {BufferSource | WebAssembly.Module} source
  */
 export async function loadEngine(source) {
+  /** @type {WebAssembly.Module} */
   const module = source instanceof WebAssembly.Module ? source : await compiler.compile(source);
   return new Engine(module, await WebAssembly.instantiate(module));
 }

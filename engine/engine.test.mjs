@@ -13,6 +13,19 @@ test("a simulation has the answer that it has natively and in workerd", async ()
   assert.deepEqual(loadEngineSync(await WebAssembly.compile(wasm)).call({ op: "simulate", ...request }), answer);
 });
 
+test("a session has the answer of the simulation, step by step", async () => {
+  const engine = await loadEngine(wasm);
+  const { session, at_ms, status } = engine.call({ op: "open", ...request });
+  assert.deepEqual([at_ms, status], [0, "running"]);
+  for (let hour = 0; hour < 48; hour += 1) engine.call({ op: "advance", session, by: "1h" });
+  const { gates, at_ms: moment, ...seen } = engine.call({ op: "view", session });
+  assert.deepEqual([gates, moment], [[], 48 * 3_600_000]);
+  assert.deepEqual(seen, answer);
+  assert.equal(engine.call({ op: "control", session, control: "cancel" }).refused.code, "run_finished");
+  engine.call({ op: "close", session });
+  assert.throws(() => engine.call({ op: "view", session }), (/** @type {unknown} */ error) => error instanceof EngineError && error.status === 404);
+});
+
 test("documents are checked and resolved", async () => {
   const engine = await loadEngine(wasm);
   const document = { id: "flow", nodes: [{ id: "ä", gate: {} }] };

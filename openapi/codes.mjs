@@ -42,6 +42,7 @@ export const CODES = {
   "422 over_hard_limit": "The timeout is longer than the hard limit of the preset.",
   "422 under_minimum": "The timeout is shorter than the minimum of the preset.",
   "422 no_mock": "The workflow makes a call that no mock answers; `details` has the mock to add.",
+  "422 not_replayable": "The history of the run cannot be played again; the message says why.",
   "422 no_public_url": "The workflow has an async action, and the deployment has no public URL for its callbacks.",
   "429 too_many_signals": "The run keeps as many signals as it may. Send it again later.",
   "429 too_many_watchers": "As many clients as may watch the run already. Try again later.",

@@ -5,9 +5,11 @@ import { controlPaths } from "./control_paths.mjs";
 import { historyShapes } from "./history_shapes.mjs";
 import { otherPaths } from "./other_paths.mjs";
 import { otherShapes } from "./other_shapes.mjs";
+import { replayShapes } from "./replay_shapes.mjs";
 import { runPaths } from "./run_paths.mjs";
 import { runShapes } from "./run_shapes.mjs";
 import { simulationShapes } from "./simulation_shapes.mjs";
+import { whyShapes } from "./why_shapes.mjs";
 import { text, whole } from "./shapes.mjs";
 
 /** @param {string} description @param {object} schema */
@@ -67,6 +69,8 @@ export function openapi(version) {
         Id: text("The id of a document: 1 to 64 of `a-z 0-9 - _`.", { pattern: "^[a-z0-9_-]{1,64}$" }),
         ...runShapes,
         ...historyShapes,
+        ...whyShapes,
+        ...replayShapes,
         ...simulationShapes,
         ...bodyShapes,
         ...otherShapes,

@@ -141,6 +141,7 @@ export const historyShapes = {
     final_action: finalAction,
     recovery_path: recoveryPath,
     "error?": object("The reason, if it does not follow from the scope.", { code: text("Its code.") }),
+    "why?": ref("TimeoutWhy", "Of a single record only."),
   }),
   TimeoutLine: object("A line of the timeout log.", {
     timestamp: text("When it was enforced, as ISO 8601.", { format: "date-time" }),

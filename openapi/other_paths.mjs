@@ -78,7 +78,7 @@ export const otherPaths = {
       tag: "Gates",
       summary: "Everything that waits for a person, oldest first.",
       role: "read",
-      parameters: [limit, cursor],
+      parameters: [query("run", "Gates of this run only.", text("A run id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" })), limit, cursor],
       answers: { 200: { description: "A page of open gates. Long texts are cut.", schema: page("A page of gates.", ref("Gate")) } },
       uses: ["database"],
     },

@@ -214,7 +214,7 @@ export const runPaths = {
     get: {
       id: "readTimeout",
       tag,
-      summary: "Reads the record of a timeout.",
+      summary: "Reads the record of a timeout, and why it came to it.",
       role: "read",
       parameters: [run, inPath("n", "The `seq` of its event.", whole("A number."))],
       answers: { 200: { description: "The record.", schema: ref("Timeout") } },
@@ -231,6 +231,32 @@ export const runPaths = {
       answers: { 200: { description: "Its output, or what it got done.", schema: ref("Deliverable") } },
       uses: ["object"],
       errors: ["409 run_not_ended"],
+    },
+  },
+  "/v1/runs/{run_id}/export": {
+    get: {
+      id: "exportRun",
+      tag: "Simulation",
+      summary: "The run with its history, durations and answers, for tests, what-if and reports.",
+      role: "read",
+      parameters: [run, query("redact", "Leaves out inputs, outputs and all other values of the run.", oneOf("What is left out.", ["values"]))],
+      answers: { 200: { description: "The export.", schema: ref("RunExport") } },
+      uses: ["object", "database"],
+      errors: ["422 limit_exceeded"],
+    },
+  },
+  "/v1/runs/{run_id}/what-if": {
+    post: {
+      id: "whatIf",
+      tag: "Simulation",
+      summary: "Plays the recorded run again in virtual time, with changes: other limits, other policies. Nothing is stored, and no call is made.",
+      role: "read",
+      parameters: [run],
+      body: ref("WhatIfBody"),
+      example: { changes: [{ op: "add", path: "/timeout", value: "2h" }] },
+      answers: { 200: { description: "The run as it was, and as it would have been.", schema: ref("WhatIf") } },
+      uses: ["object", "database"],
+      errors: ["422 invalid_document", "422 invalid_input", "422 invalid_request", "422 limit_exceeded", "422 not_replayable", "422 over_hard_limit", "422 under_minimum"],
     },
   },
   "/v1/runs/{run_id}/resume": {

@@ -1,11 +1,12 @@
 // The build of the Worker: cargo, wasm-bindgen, esbuild. The result is build/index.js and build/index_bg.wasm, which
 // src/worker/entry.mjs imports. Nothing is done when build/ is up to date.
 import { createHash } from "node:crypto";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { holdingLock } from "./lock.mjs";
 import { run, step } from "./terminal.mjs";
 import { npmBinary, quietEnvironment, root, toolCache, WASM_TARGET } from "./toolchain.mjs";
+import { orderFunctions } from "./wasm_order.mjs";
 
 /** The development build compiles in a fraction of the time, and its code is slow and large. */
 const isDevelopment = process.env.CURFEW_BUILD === "dev";
@@ -15,6 +16,7 @@ const targetDirectory = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 const stampFile = join(targetDirectory, "curfew-build-stamp");
 /** What cargo makes, with the names of all functions. */
 export const compiled = join(targetDirectory, WASM_TARGET, isDevelopment ? "debug" : "release", "curfew.wasm");
+const BUILD_SCRIPTS = ["scripts/build.mjs", "scripts/wasm_order.mjs", "scripts/wasm_bytes.mjs"];
 /** Where the parts are put together. build/ is replaced as a whole, so no reader sees half of one build. */
 const staging = join(targetDirectory, "curfew-build");
 
@@ -26,7 +28,7 @@ export async function buildWorker(installPackages) {
   mkdirSync(targetDirectory, { recursive: true });
   // `wrangler dev` with a separate executor runs the build command of both configurations at the same moment.
   await holdingLock(join(targetDirectory, "curfew-build.lock"), async () => {
-    const stamp = stampOf(profile, ["Cargo.toml", "Cargo.lock", "scripts/build.mjs", ...filesIn("tools/bindgen"), ...filesIn("src")]);
+    const stamp = stampOf(profile, ["Cargo.toml", "Cargo.lock", ...BUILD_SCRIPTS, ...filesIn("tools/bindgen"), ...filesIn("src")]);
     const isBuilt = existsSync(join(root, "build", "index_bg.wasm")) && existsSync(stampFile);
     if (isBuilt && readFileSync(stampFile, "utf8") === stamp) {
       await installPackages();
@@ -67,7 +69,9 @@ async function bundle() {
     `--outfile=${join(output, "index.js")}`,
   ];
   await run(npmBinary("esbuild"), ["src/worker/wasm_instance.mjs", ...options], { cwd: root, env: quietEnvironment });
-  copyFileSync(join(bindings, "index_bg.wasm"), join(output, "index_bg.wasm"));
+  const wasm = readFileSync(join(bindings, "index_bg.wasm"));
+  // A development build keeps the names of its functions and need not be small.
+  writeFileSync(join(output, "index_bg.wasm"), isDevelopment ? wasm : orderFunctions(wasm));
   // TypeScript reads the types of the source instead of guessing them from the bundle.
   const source = "../src/worker/wasm_instance.mjs";
   writeFileSync(join(output, "index.d.ts"), `export * from "${source}";\nexport { default } from "${source}";\n`);

@@ -26,9 +26,13 @@ pub mod api;
 pub mod index;
 pub mod storage;
 
+pub mod why;
+
 pub mod host;
 
 pub mod simulate;
+
+pub mod replay;
 
 #[cfg(any(feature = "engine", not(target_arch = "wasm32")))]
 pub mod engine;

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::graph::Graph;
+use crate::base::ordered::sort_by_key;
 use crate::definition::graph::components;
 
 /// The strongly connected parts of a graph, those that others lead to first.
@@ -69,7 +70,7 @@ impl Loops {
         let numbers = components(graph.node_count, edges.iter().map(|edge| (edge.from, edge.to)));
         // `components` numbers parts in the order of a walk along the edges, and leaves numbers out.
         let mut ordered: Vec<usize> = (0..graph.node_count).collect();
-        ordered.sort_by_key(|node| std::cmp::Reverse(numbers[*node]));
+        sort_by_key(&mut ordered, |node| std::cmp::Reverse(numbers[*node]));
         let mut parts: Vec<Part> = Vec::new();
         let mut part_of = vec![0; graph.node_count];
         for node in ordered {

@@ -22,7 +22,7 @@ pub fn read(route: &Route, bytes: &[u8]) -> Result<Value, Error> {
     match rule {
         // A start is read field by field, with the deployment's time rules: see `start`.
         BodyRule::Ignored | BodyRule::Start | BodyRule::Batch => {}
-        BodyRule::Simulate => check_depth("the body", &body)?,
+        BodyRule::Simulate | BodyRule::WhatIf => check_depth("the body", &body)?,
         BodyRule::Empty => control::read_empty(&body)?,
         BodyRule::Document { id } => check_document(id, &mut body)?,
         BodyRule::Analyze { id } => drop(AnalyzeBody::read(&body, id)?),
@@ -49,6 +49,7 @@ pub fn name_in(route: &Route, body: &Value) -> Option<String> {
         | BodyRule::Payload
         | BodyRule::CallbackResult
         | BodyRule::Simulate
+        | BodyRule::WhatIf
         | BodyRule::Batch => None,
     }
 }

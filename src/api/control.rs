@@ -171,7 +171,7 @@ pub fn read_restart(body: &Value) -> Result<RestartBody, Error> {
 }
 
 /// The number of a version, as in the body of a start.
-pub(super) fn read_version(reader: &Reader) -> Option<u64> {
+pub fn read_version(reader: &Reader) -> Option<u64> {
     let version = reader.integer("version", 1, i64::MAX);
     version.map(|number| number as u64)
 }
@@ -267,7 +267,7 @@ pub fn name_in(body: &Value) -> Option<String> {
     body["by"].as_str().map(str::to_string)
 }
 
-pub(super) fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
+pub fn read<T>(body: &Value, read: impl FnOnce(&Reader) -> Option<T>) -> Result<T, Error> {
     read_with(Problems::default(), body, read)
 }
 

@@ -20,6 +20,9 @@ pub struct Error {
     pub headers: Vec<(&'static str, String)>,
 }
 
+/// What an object answers to a request that only reads.
+const CODES_OF_OBJECTS: &[&str] = &["forbidden", "not_found", "invalid_request"];
+
 impl Error {
     pub fn new(status: u16, code: &'static str, message: impl Into<String>) -> Error {
         Error {
@@ -131,6 +134,17 @@ impl Error {
     }
 
     /// The cause is in the log only.
+    /// The refusal of a run's object, with its body.
+    pub fn of_response(status: u16, body: &str) -> Error {
+        let body: Value = serde_json::from_str(body).unwrap_or_default();
+        let error = &body["error"];
+        let known = CODES_OF_OBJECTS.iter().find(|code| error["code"] == **code);
+        let message = error["message"]
+            .as_str()
+            .unwrap_or("the run's object refused the request");
+        Error::new(status, known.copied().unwrap_or("internal"), message)
+    }
+
     pub fn internal() -> Error {
         Error::new(
             500,

@@ -11,6 +11,7 @@ pub mod control;
 pub mod cursor;
 pub mod error;
 pub mod event;
+pub mod export;
 pub mod live;
 pub mod notifications;
 pub mod query;

@@ -8,6 +8,7 @@ use crate::api::cursor::{self, GatePosition, SAFE_INTEGER_MAX};
 use crate::api::error::Error;
 use crate::api::routes::Route;
 use crate::api::run_filter::{RunList, read_limit};
+use crate::base::ids;
 use crate::base::suggest::{closest, known_names};
 use crate::base::text::shorten;
 
@@ -23,6 +24,15 @@ const REPEATABLE: &[&str] = &["status"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
     pairs: Vec<(&'static str, String)>,
+}
+
+/// One page of `GET /v1/gates`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateList {
+    /// `None`: gates of all runs.
+    pub run: Option<String>,
+    pub after: GatePosition,
+    pub limit: u64,
 }
 
 impl Query {
@@ -89,6 +99,15 @@ impl Query {
         }
     }
 
+    /// Of an export: `redact=values`.
+    pub fn redacts_values(&self) -> Result<bool, Error> {
+        match self.one("redact") {
+            None => Ok(false),
+            Some("values") => Ok(true),
+            Some(_) => Err(Error::bad_request("redact has the one value \"values\"")),
+        }
+    }
+
     /// The number of the last event or token of the previous page.
     pub fn after(&self) -> Result<u64, Error> {
         match (self.one("after"), self.one("cursor")) {
@@ -113,9 +132,17 @@ impl Query {
         Ok((cursor::read_name(list, self.one("cursor"))?, self.limit()?))
     }
 
-    pub fn gate_page(&self) -> Result<(GatePosition, u64), Error> {
+    pub fn gate_list(&self) -> Result<GateList, Error> {
+        let run = self.one("run").map(str::to_string);
+        if run.as_ref().is_some_and(|run| !ids::is_any_run_id(run)) {
+            return Err(Error::bad_request(format!("run: {}", ids::RUN_ID_RULE)));
+        }
         let after = self.one("cursor").map(GatePosition::read).transpose()?;
-        Ok((after.unwrap_or_default(), self.limit()?))
+        Ok(GateList {
+            run,
+            after: after.unwrap_or_default(),
+            limit: self.limit()?,
+        })
     }
 
     pub fn run_list(&self) -> Result<RunList, Error> {
@@ -196,6 +223,11 @@ mod tests {
         ] {
             assert_eq!(of("/v1/runs", text).run_list().expect_err(text).status, 400);
         }
+        for text in ["run=a%20b", "run=..", "run=~", "cursor=x", "limit=0"] {
+            assert_eq!(of("/v1/gates", text).gate_list().expect_err(text).status, 400);
+        }
+        let gates = of("/v1/gates", "run=a~t1").gate_list().expect("a list");
+        assert_eq!((gates.run.as_deref(), gates.limit), (Some("a~t1"), 100));
         let list = of("/v1/runs", "status=failed&status=paused,running")
             .run_list()
             .expect("a list");

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::error::Error;
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::ordered::{object_of, sort_by_key};
 use crate::base::time::{Millis, format_moment};
 use crate::run::{
     COMPENSATED, CompensationResult, Header, HistoryEvent, Past, PauseReason, REACHED_A_LIMIT, ResumePlan,
@@ -100,14 +101,13 @@ pub fn lateness(rows: &[(String, u64, u64, u64)]) -> Value {
         let layer = layers.entry(scope.layer()).or_default();
         *layer = (layer.0 + count, layer.1 + sum, layer.2.max(*most));
     }
-    layers
-        .into_iter()
-        .map(|(layer, (count, sum, most))| {
+    Value::Object(object_of(layers.into_iter().map(
+        |(layer, (count, sum, most))| {
             let mean = sum as f64 / count.max(1) as f64 / 1_000.0;
             let view = json!({"count": count, "mean": mean, "max": most as f64 / 1_000.0});
             (layer.to_string(), view)
-        })
-        .collect()
+        },
+    )))
 }
 
 /// The resume options, with a recommendation and its reason. `errors` are those of the tokens that failed.
@@ -166,7 +166,7 @@ pub fn resume(run: &Run, past: &Past, plan: &ResumePlan, errors: &BTreeMap<Token
         "options": [
             option("retry_step", "go on from what failed, with the state as it is and the steps that were finished"),
             option("discard_and_retry", "go on from the last checkpoint; what the failed steps did is dropped"),
-            option("escalate", "stand in front of a person, ready to go on"),
+            option("escalate", "a person decides first whether it goes on"),
         ],
         "recommended": recommended,
         "why": why,
@@ -330,7 +330,7 @@ pub fn deliverable(
         .iter()
         .filter(|token| token.status == TokenStatus::Completed)
         .collect();
-    completed.sort_by_key(|token| (token.exit_order, token.id));
+    sort_by_key(&mut completed, |token| (token.exit_order, token.id));
     let mut completed_nodes: Vec<&str> = Vec::new();
     for token in completed {
         let id = &*token.node_id;

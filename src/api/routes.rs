@@ -80,6 +80,14 @@ pub enum Route {
     ReadResumeOptions {
         run: String,
     },
+    /// The run with its history, for tests, what-if and reports.
+    ExportRun {
+        run: String,
+    },
+    /// The recorded run once more, with changes. Nothing is stored.
+    WhatIf {
+        run: String,
+    },
     ListGates,
     /// Starts every workflow that the event triggers.
     PublishEvent {
@@ -126,6 +134,7 @@ pub enum BodyRule<'a> {
     },
     Batch,
     Simulate,
+    WhatIf,
     /// See `bulk`.
     Bulk(&'a Control),
     /// Any JSON.
@@ -182,7 +191,9 @@ impl Route {
             Route::ReadDeliverable { .. } | Route::ReadResumeOptions { .. } => {
                 rules(read, BodyRule::Ignored, NONE)
             }
-            Route::ListGates => rules(read, BodyRule::Ignored, PAGE),
+            Route::ExportRun { .. } => rules(read, BodyRule::Ignored, &["redact"]),
+            Route::WhatIf { .. } => rules(read, BodyRule::WhatIf, NONE),
+            Route::ListGates => rules(read, BodyRule::Ignored, &["run", "limit", "cursor"]),
             Route::PublishEvent { .. } => rules(start, BodyRule::Payload, NONE),
             Route::Callback { .. } => RouteRules {
                 role: None,
@@ -269,6 +280,14 @@ impl Route {
             ["v1", "runs", run, "deliverable"] => match method {
                 "GET" => return Ok(Route::ReadDeliverable { run: run_id(run)? }),
                 _ => &["GET"],
+            },
+            ["v1", "runs", run, "export"] => match method {
+                "GET" => return Ok(Route::ExportRun { run: run_id(run)? }),
+                _ => &["GET"],
+            },
+            ["v1", "runs", run, "what-if"] => match method {
+                "POST" => return Ok(Route::WhatIf { run: run_id(run)? }),
+                _ => &["POST"],
             },
             ["v1", "runs", run, "resume"] if method == "GET" => {
                 return Ok(Route::ReadResumeOptions { run: run_id(run)? });

@@ -32,6 +32,8 @@ pub fn check_route(route: &Route, reached: &WorkflowScope) -> Result<(), Error> 
         | Route::ReadTimeout { .. }
         | Route::ReadDeliverable { .. }
         | Route::ReadResumeOptions { .. }
+        | Route::ExportRun { .. }
+        | Route::WhatIf { .. }
         | Route::Control { .. } => Ok(()),
         // `RunList::within` and `check_event` follow, when the filter and the workflows are known.
         Route::ListRuns | Route::ListGates | Route::PublishEvent { .. } => Ok(()),

@@ -124,6 +124,21 @@ impl ResolvedWorkflow {
     pub fn bytes(&self) -> usize {
         self.text.get().len()
     }
+
+    /// The start of a run whose request was checked before.
+    pub fn start_unchecked(&self, run_id: String, body: StartBody) -> StartRun {
+        StartRun {
+            run_id,
+            stored: Rc::clone(&self.text),
+            input: body.input,
+            request: body.request,
+            parent: None,
+            triggered_by: None,
+            callback_secret: None,
+            started_by: None,
+            traceparent: None,
+        }
+    }
 }
 
 impl StartRun {
@@ -155,17 +170,7 @@ impl StartRun {
                 return Err(error);
             }
         }
-        Ok(StartRun {
-            run_id,
-            stored: Rc::clone(&workflow.text),
-            input: body.input,
-            request: body.request,
-            parent: None,
-            triggered_by: None,
-            callback_secret: None,
-            started_by: None,
-            traceparent: None,
-        })
+        Ok(workflow.start_unchecked(run_id, body))
     }
 }
 

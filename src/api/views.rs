@@ -1,19 +1,16 @@
 //! JSON views of runs, gates and tokens, as the API returns them. Golden files pin these shapes.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use crate::base::ordered::object_of;
 use crate::base::time::Millis;
 use crate::run::{GateState, Header, Run, TokenStatus, TriggeredBy};
 use crate::storage::rows::TokenRow;
 
 pub fn run(run: &Run, now: Millis) -> Value {
     let header = &run.header;
-    let counts: Map<String, Value> = run
-        .counts()
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(status, count)| (status.name().to_string(), json!(count)))
-        .collect();
+    let counts = run.counts().iter().filter(|(_, count)| **count > 0);
+    let counts = object_of(counts.map(|(status, count)| (status.name().to_string(), json!(count))));
     let mut view = json!({
         "id": header.id,
         "workflow_id": header.workflow_id,

@@ -106,7 +106,7 @@ pub fn parse_length(value: &serde_json::Value) -> Result<u64, String> {
 }
 
 /// The last millisecond of the year 9999. Later ones have no ISO 8601 form of four digits and are no dates in JavaScript.
-const MOMENT_MAX: Millis = 253_402_300_799_999;
+pub const MOMENT_MAX: Millis = 253_402_300_799_999;
 
 /// Parses Unix milliseconds, or ISO 8601 with an offset (`2026-11-16T09:30:00Z`, `...+01:00`).
 pub fn parse_moment(value: &serde_json::Value) -> Result<Millis, String> {

@@ -9,6 +9,7 @@ use super::call::{text, wrong_type};
 use super::node::Binary;
 use super::operate::{arithmetic, equal, order, order_numbers};
 use super::value::{List, Operand, Text};
+use crate::base::ordered::sort_by;
 
 fn list_of<'v, 'a>(function: &str, value: &'v Operand<'a>) -> Result<&'v List<'a>, Fault> {
     match value {
@@ -108,7 +109,9 @@ fn repeated_scalars(
         }
     }
     // Stable, so that of equal items the first comes first.
-    scalars.sort_by(|left, right| order_scalars(&items[*left], &items[*right]));
+    sort_by(&mut scalars, |left, right| {
+        order_scalars(&items[*left], &items[*right])
+    });
     let pairs = scalars.windows(2);
     let equal_pairs = pairs.filter(|pair| order_scalars(&items[pair[0]], &items[pair[1]]).is_eq());
     Ok(equal_pairs.map(|pair| pair[1]).collect())

@@ -13,6 +13,7 @@ use super::budget::{Budget, Fault};
 use super::value::{MAX_VALUE_DEPTH, plain_text};
 use super::{Error, Expression, Names, Scope, scan};
 use crate::base::compute::copy_steps;
+use crate::base::ordered::object_of;
 
 /// JSON in which strings may contain `${CEL}`. A string that is exactly one
 /// placeholder becomes its value; with text around it, it becomes a string. `$${`
@@ -163,7 +164,7 @@ fn fold_map(pieces: Vec<(String, Piece)>) -> Piece {
     }
     let values = pieces.into_iter();
     let values = values.filter_map(|(key, piece)| Some((key, constant(piece)?)));
-    Piece::Constant(Value::Object(values.collect()))
+    Piece::Constant(Value::Object(object_of(values)))
 }
 
 fn constant(piece: Piece) -> Option<Value> {

@@ -15,6 +15,7 @@ use serde_json::{Map, Number, Value};
 
 use super::budget::{Budget, ENTRY_BYTES, Fault, fail};
 use crate::base::compute::OBJECT_STEPS;
+use crate::base::ordered::map_of;
 
 /// Below the 128 levels that serde_json can parse, so that a result can be wrapped.
 pub(super) const MAX_VALUE_DEPTH: usize = crate::base::limits::DEPTH;
@@ -190,12 +191,11 @@ impl<'a> Operand<'a> {
             Value::Number(number) => number_operand(&number),
             Value::String(text) => Operand::Text(Text::Shared(text.into())),
             Value::Array(items) => Operand::list(items.into_iter().map(Operand::from_owned).collect()),
-            Value::Object(entries) => Operand::Map(StringMap::Shared(Rc::new(
-                entries
-                    .into_iter()
-                    .map(|(key, value)| (Text::Shared(key.into()), Operand::from_owned(value)))
-                    .collect(),
-            ))),
+            Value::Object(entries) => {
+                Operand::Map(StringMap::Shared(Rc::new(map_of(entries.into_iter().map(
+                    |(key, value)| (Text::Shared(key.into()), Operand::from_owned(value)),
+                )))))
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::base::ordered::set_of;
 use crate::base::time::{Limit, parse_duration};
 use crate::definition::action::layer_of_kind;
 use crate::definition::problem::{Problems, pointer_to};
@@ -235,12 +236,13 @@ impl<'a> Checker<'a> {
                 .filter_map(move |place| place[field].as_str())
         };
         let nodes = elements(self.document, "nodes");
-        let used_tasks: BTreeSet<&str> = named(nodes, "task_id", "task_version").collect();
-        let used_actions: BTreeSet<&str> = tasks
-            .iter()
-            .flat_map(|task| named(elements(task, "steps"), "action_id", "action_version"))
-            .chain(named(nodes, "action_id", "action_version"))
-            .collect();
+        let used_tasks: BTreeSet<&str> = set_of(named(nodes, "task_id", "task_version"));
+        let used_actions: BTreeSet<&str> = set_of(
+            tasks
+                .iter()
+                .flat_map(|task| named(elements(task, "steps"), "action_id", "action_version"))
+                .chain(named(nodes, "action_id", "action_version")),
+        );
         let is_unused = |used: &BTreeSet<&str>, document: &Value| {
             document["id"].as_str().is_none_or(|id| !used.contains(id))
         };

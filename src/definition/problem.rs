@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::fmt;
 
+use crate::base::ordered::sort_by;
 use crate::definition::timeouts::TimeoutRules;
 
 /// The code of a required field that is absent.
@@ -110,7 +111,9 @@ impl Problems {
     /// The problems in the order of their pointers, independent of the order of checks.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.found.into_inner();
-        problems.sort_by(|a, b| a.pointer.cmp(&b.pointer).then(a.message.cmp(&b.message)));
+        sort_by(&mut problems, |a, b| {
+            a.pointer.cmp(&b.pointer).then(a.message.cmp(&b.message))
+        });
         problems.dedup();
         problems
     }

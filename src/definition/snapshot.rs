@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
+use crate::base::from_json::from_json;
+use crate::base::ordered::sort_by_key;
 use crate::definition::action::ActionKind;
 pub use crate::definition::adaptive::{Latency, adaptive_nodes};
 use crate::definition::node::{ChildFailurePolicy, NodeKind};
@@ -122,6 +124,16 @@ impl StoredSnapshot {
         self.tasks.iter().any(has_async) || self.children.iter().any(StoredSnapshot::has_async)
     }
 
+    /// Whether every task and called workflow that it refers to is there.
+    pub fn is_whole(&self) -> bool {
+        let has =
+            |indices: &[Option<usize>], count: usize| indices.iter().flatten().all(|index| *index < count);
+        let of = |stored: &StoredSnapshot| {
+            has(&stored.node_tasks, stored.tasks.len()) && has(&stored.node_children, self.children.len())
+        };
+        of(self) && self.children.iter().all(of)
+    }
+
     /// Whether the called workflow `index`, or one that it may call, has compensations or end handlers.
     fn child_has_ending(&self, index: usize) -> bool {
         let mut seen = vec![false; self.children.len()];
@@ -191,7 +203,7 @@ pub struct ResolvedTask {
 impl Snapshot {
     /// Parses a persisted snapshot.
     pub fn parse(text: &str) -> Result<Snapshot, String> {
-        let stored: StoredSnapshot = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let stored: StoredSnapshot = from_json(text).map_err(|error| error.to_string())?;
         Snapshot::build(stored, text.into()).map_err(|problems| {
             let first = problems.first().map(ToString::to_string);
             first.unwrap_or_default()
@@ -288,7 +300,7 @@ fn routes_of(workflow: &Workflow) -> Vec<Vec<usize>> {
     }
     for outgoing in &mut routes {
         // A stable sort keeps the document's order within one priority.
-        outgoing.sort_by_key(|&index| workflow.transitions[index].priority);
+        sort_by_key(outgoing, |&index| workflow.transitions[index].priority);
     }
     routes
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::base::limits;
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
 use crate::definition::NOW;
@@ -106,7 +107,7 @@ pub(super) fn read_steps(reader: &Reader) -> Vec<Step> {
         }
         steps.push((ordinal, step));
     }
-    steps.sort_by_key(|(ordinal, _)| *ordinal);
+    sort_by_key(&mut steps, |(ordinal, _)| *ordinal);
     steps.into_iter().map(|(_, step)| step).collect()
 }
 

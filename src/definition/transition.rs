@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::limits;
+use crate::base::ordered::map_of;
 use crate::base::text::shorten;
 use crate::cel::Expression;
 use crate::definition::fan::{Spawn, Synchronization, read_spawn, read_synchronization};
@@ -52,7 +53,7 @@ impl<'a> NodeIndex<'a> {
     pub fn new(nodes: &'a [Node], unread: &'a UnreadNodes) -> NodeIndex<'a> {
         let ids = nodes.iter().map(|node| node.id.as_str());
         NodeIndex {
-            by_id: ids.zip(0..).collect(),
+            by_id: map_of(ids.zip(0..)),
             unread,
         }
     }

@@ -5,6 +5,7 @@
 
 #[cfg(all(feature = "engine", target_arch = "wasm32"))]
 mod exports;
+mod sessions;
 
 use serde_json::{Value, json};
 
@@ -12,12 +13,14 @@ use crate::api::error::Error;
 use crate::base::limits::{DEPTH, depth_of};
 use crate::definition::snapshot::{CheckError, DocumentKind, Library, Reference, Resolution, check, resolve};
 use crate::definition::timeouts::TimeoutRules;
-use crate::simulate::{Deployment, read_library, simulate_alone};
+use crate::replay::{WhatIfBody, what_if_alone};
+use crate::simulate::{Deployment, read_library, simulate_alone, simulate_seeds};
 
 /// A request may hold a workflow with all its documents and mocks.
 pub const REQUEST_BYTES: usize = 8 << 20;
 
-const OPERATIONS: &str = "check, resolve, simulate";
+const OPERATIONS: &str =
+    "check, resolve, simulate, simulate_seeds, what_if, open, advance, control, view, close";
 
 /// Answers a request.
 pub fn call(request: &str) -> String {
@@ -46,11 +49,13 @@ fn answer(request: &str) -> Result<Value, Error> {
         Some("check") => check_document(&request),
         Some("resolve") => resolve_document(&request),
         Some("simulate") => simulate_alone(&request, &TimeoutRules::default(), &Deployment::default()),
-        Some(other) => {
+        Some("simulate_seeds") => simulate_seeds(&request, &TimeoutRules::default(), &Deployment::default()),
+        Some("what_if") => what_if(request),
+        Some(other) => sessions::answer(other, &request).unwrap_or_else(|| {
             let shown: String = other.chars().take(40).collect();
             let message = format!("\"{shown}\" is no operation; \"op\" is one of {OPERATIONS}");
             Err(Error::bad_request(message))
-        }
+        }),
         None => Err(Error::bad_request(format!(
             "a request has an \"op\", one of {OPERATIONS}"
         ))),
@@ -96,6 +101,16 @@ fn resolve_document(request: &Value) -> Result<Value, Error> {
             Resolution::Missing(references) => note_missing(&mut library, references),
         }
     }
+}
+
+/// `{op: "what_if", export, changes?, input?}`: the exported run once more, with changes.
+fn what_if(mut request: Value) -> Result<Value, Error> {
+    let export = request.as_object_mut().and_then(|fields| fields.remove("export"));
+    let Some(export) = export else {
+        let message = "\"what_if\" needs an \"export\": the answer of GET /v1/runs/{id}/export";
+        return Err(Error::bad_request(message));
+    };
+    what_if_alone(export, WhatIfBody::read(&request)?, &TimeoutRules::WIDEST)
 }
 
 fn library_of(request: &Value) -> Result<Library, Error> {

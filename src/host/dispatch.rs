@@ -4,6 +4,7 @@
 use serde_json::json;
 use serde_json::value::to_raw_value;
 
+use crate::base::from_json::from_json;
 use crate::base::text::to_json;
 use crate::host::executor_calls::Attempt;
 use crate::host::object::{Accepted, Host};
@@ -111,8 +112,8 @@ impl<P: Platform> Host<P> {
         budget: &SubrequestBudget,
         batch: &mut DecisionBatch,
     ) -> std::result::Result<(), String> {
-        let report: TaskReport = serde_json::from_str(line)
-            .map_err(|error| format!("the executor's answer is no report: {error}"))?;
+        let report: TaskReport =
+            from_json(line).map_err(|error| format!("the executor's answer is no report: {error}"))?;
         let attempt = TokenId::parse(&report.token_id).map(|token| (token, report.epoch));
         let attempt = attempt.filter(|attempt| self.calls.was_ordered(number, *attempt));
         let attempt = attempt.ok_or("the executor answered for another attempt")?;
@@ -130,7 +131,7 @@ impl<P: Platform> Host<P> {
             let token = TokenId::parse(&read.token_id);
             token.is_some_and(|token| self.calls.was_ordered(number, (token, read.epoch)))
         };
-        let read = serde_json::from_str(line).ok().filter(is_ordered);
+        let read = from_json(line).ok().filter(is_ordered);
         let Some(read) = read else {
             self.platform.log(json!({
                 "level": "warn", "event": "progress_ignored", "run_id": self.run_id(), "bytes": line.len(),

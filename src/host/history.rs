@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::api::error::Error as ApiError;
+use crate::api::export;
 use crate::api::notifications;
 use crate::api::recovery;
 use crate::api::views;
 use crate::base::failure::Failure;
+use crate::base::from_json::from_json;
+use crate::base::ordered::{map_of, sort_by_key};
 use crate::base::text::json_bytes;
 use crate::definition::snapshot::Snapshot;
 use crate::host::object::Host;
@@ -46,7 +49,7 @@ impl<P: Platform> Host<P> {
         let run_ends_at = self.with_run(|run| run.header.limit_due_at())?;
         let mut items = Vec::new();
         self.each_row(&page, |listed, row| {
-            let mut row = serde_json::from_str::<TokenRow>(row)?;
+            let mut row = from_json::<TokenRow>(row)?;
             row.progress = self.with_run(|run| progress_of(run, listed.number).cloned().map(Box::new))?;
             let status = parse_status(&listed.status).map_err(Error)?;
             items.push(views::token(listed.number, status, row, run_ends_at));
@@ -84,7 +87,7 @@ impl<P: Platform> Host<P> {
             events.push(HistoryEvent::of_log(&entry(listed, row)?));
             Ok(())
         })?;
-        events.sort_unstable_by_key(|event| event.seq);
+        sort_by_key(&mut events, |event| event.seq);
         let more = next.is_some() || events.len() as u64 > limit;
         events.truncate(limit as usize);
         Ok((events, more))
@@ -152,12 +155,22 @@ impl<P: Platform> Host<P> {
             let entry = entry(listed, row)?;
             let ended = self.past()?.tokens;
             view = self.with_run(|run| recovery::timeout(run, &entry, &ended))?;
+            if let Some(view) = &mut view {
+                view["why"] = self.why(&entry)?;
+            }
             Ok(())
         })?;
         match view {
             Some(view) => done(&view),
             None => Ok(refused(&ApiError::not_found("the timeout"))),
         }
+    }
+
+    /// What an export has besides the lists.
+    pub(super) fn recording(&self) -> Result<RunResponse> {
+        let now = self.platform.now();
+        let recording = self.with_run(|run| export::recording(run, &self.config.settings, now))?;
+        done(&recording)
     }
 
     pub(super) fn resume_options(&self) -> Result<RunResponse> {
@@ -264,7 +277,7 @@ impl<P: Platform> Host<P> {
             Err(rejection) => return Ok(Some(Err(rejection))),
         };
         let listed = self.platform.storage().list_tokens(0, ALL)?;
-        let by_id: BTreeMap<u64, &ListedRow> = listed.iter().map(|row| (row.number, row)).collect();
+        let by_id: BTreeMap<u64, &ListedRow> = map_of(listed.iter().map(|row| (row.number, row)));
         let found = rewind.writes().iter().filter_map(|(token, at)| {
             let row = by_id.get(&token.0)?;
             Some(((*row).clone(), *at))
@@ -336,8 +349,8 @@ pub(super) fn first_page(mut listed: Vec<ListedRow>, limit: u64) -> (Vec<ListedR
 }
 
 pub(super) fn entry(listed: &ListedRow, row: &str) -> Result<RunEvent> {
-    let entry: RunEvent = serde_json::from_str(row)
-        .map_err(|wrong| Error(format!("event {} cannot be read: {wrong}", listed.number)))?;
+    let entry: RunEvent =
+        from_json(row).map_err(|wrong| Error(format!("event {} cannot be read: {wrong}", listed.number)))?;
     Ok(RunEvent {
         seq: listed.number,
         ..entry

@@ -18,6 +18,7 @@ mod requests;
 mod subrequests;
 mod trace_context;
 mod trace_pages;
+mod why;
 
 pub use delivery::{Delivery, DeliveryId, DeliveryKind, DeliveryResult, EmittedEvent, Payload, Published};
 pub use executor_calls::Attempt;

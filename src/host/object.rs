@@ -36,7 +36,7 @@ pub struct Config {
 /// memory, and the next event loads the rows again.
 pub struct Host<P: Platform> {
     pub platform: P,
-    config: Config,
+    pub(super) config: Config,
     /// Shared by the objects of an isolate.
     pub(super) snapshots: Rc<RefCell<Snapshots>>,
     run: RefCell<Option<Run>>,

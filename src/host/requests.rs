@@ -8,6 +8,7 @@ use crate::api::recovery;
 use crate::api::rejection;
 use crate::api::scope;
 use crate::api::views;
+use crate::base::from_json::from_json;
 use crate::base::text;
 use crate::host::object::{Accepted, Host, Started};
 use crate::host::platform::{Platform, Result, Storage};
@@ -48,7 +49,7 @@ enum ResponseBody {
 impl<P: Platform> Host<P> {
     /// `call` is the JSON of a `RunCall`.
     pub async fn respond(&self, budget: &SubrequestBudget, call: &str) -> RunResponse {
-        let response = match serde_json::from_str(call) {
+        let response = match from_json(call) {
             Ok(call) => self.handle_call(budget, call).await,
             Err(error) => {
                 let message = format!("the body is no request to a run: {error}");
@@ -167,6 +168,7 @@ impl<P: Platform> Host<P> {
             RunRequest::ReadTimeout { id } => return self.timeout(id),
             RunRequest::ReadResumeOptions => return self.resume_options(),
             RunRequest::ReadDeliverable => return self.deliverable(),
+            RunRequest::ReadRecording => return self.recording(),
             RunRequest::ReadTrace { end, cursor } => return self.trace_page(end, cursor),
             RunRequest::ReadWorkflow => {
                 let workflow_id = self.with_run(|run| run.header.workflow_id.clone())?;

@@ -1,5 +1,6 @@
 //! What the trace of an ended run is made of, read from its rows: a page at a time, however many there are.
 
+use crate::base::ordered::sort_by_key;
 use crate::base::text::json_bytes;
 use crate::base::time::Millis;
 use crate::definition::node::{NodeKind, NodeRole};
@@ -94,7 +95,7 @@ impl<P: Platform> Host<P> {
             events.map(|it| (it.seq, it.at, it.kind)).collect::<Vec<_>>()
         })?;
         turns.extend(header_turns);
-        turns.sort_by_key(|(seq, _, _)| *seq);
+        sort_by_key(&mut turns, |(seq, _, _)| *seq);
         let turns = turns.into_iter().map(|(seq, at, kind)| Turn { seq, at, kind });
         self.with_run(|run| part_among(&run.header, number, &turns.collect::<Vec<_>>()))
     }

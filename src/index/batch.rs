@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::index::run_summary::RunSummary;
 use crate::run::Run;
@@ -73,7 +74,7 @@ pub struct DecodedMessage {
 }
 
 pub fn decode(message: &str) -> serde_json::Result<DecodedMessage> {
-    let values = match serde_json::from_str(message)? {
+    let values = match from_json(message)? {
         IndexMessage::Several(values) => values,
         IndexMessage::One(value) => vec![value],
     };

@@ -2,6 +2,7 @@
 //! statement is driven by an index of `migrations`; `tests/workerd/lists.test.ts` counts the rows that each list reads.
 
 use crate::api::run_filter::{Order, Position, RunFilter, RunList};
+use crate::base::ordered::sort_by;
 use crate::run::RunStatus;
 
 /// Rows that the statements of a page examine if no index covers all filters. D1 reads two rows for each, in the index and in the
@@ -175,8 +176,10 @@ impl RunList {
     /// statement.
     pub fn page(&self, mut rows: Vec<Row>, rows_max: u64) -> (Vec<String>, Option<String>) {
         match self.order {
-            Order::NewestFirst => rows.sort_by(|a, b| (b.at, &b.id).cmp(&(a.at, &a.id))),
-            Order::NearestDeadline | Order::ById => rows.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id))),
+            Order::NewestFirst => sort_by(&mut rows, |a, b| (b.at, &b.id).cmp(&(a.at, &a.id))),
+            Order::NearestDeadline | Order::ById => {
+                sort_by(&mut rows, |a, b| (a.at, &a.id).cmp(&(b.at, &b.id)))
+            }
         }
         rows.truncate(rows_max as usize);
         let found = rows.len();

@@ -7,6 +7,7 @@ use std::collections::btree_map::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::index::index_view;
 use crate::run::{GateState, GateStatus, Run, RunMetrics, RunStatus};
@@ -124,7 +125,9 @@ impl ProbeResponse {
     pub fn of(run: &Run, summary: RunSummary) -> ProbeResponse {
         let mut gates: Vec<&GateState> = run.gates().collect();
         // Open gates come first.
-        gates.sort_by_key(|gate| (gate.status != GateStatus::Open, std::cmp::Reverse(gate.opened_at)));
+        sort_by_key(&mut gates, |gate| {
+            (gate.status != GateStatus::Open, std::cmp::Reverse(gate.opened_at))
+        });
         gates.truncate(GATES_MAX);
         let bytes = index_view::GATE_BYTES.min(GATES_BYTES / gates.len().max(1));
         ProbeResponse {

@@ -2,6 +2,7 @@
 //! the schema or the instance charges for its iterations beforehand, which keeps
 //! the whole validation within its budget.
 
+use crate::base::ordered::sort_by;
 use serde_json::{Map, Number, Value};
 
 use super::messages::{AllowedValues, Described, Mismatches, Plural, Quoted};
@@ -264,7 +265,7 @@ impl<'s> Validator<'s> {
             return;
         }
         let mut order = Vec::from_iter(0..items.len());
-        order.sort_unstable_by(|left, right| {
+        sort_by(&mut order, |left, right| {
             compare(&items[*left], &items[*right]).then_with(|| left.cmp(right))
         });
         let equal = |pair: &&[usize]| compare(&items[pair[0]], &items[pair[1]]).is_eq();

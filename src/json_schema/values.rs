@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 
+use crate::base::ordered::sort_by;
 use serde_json::{Map, Number, Value};
 
 use super::limits;
@@ -68,7 +69,7 @@ pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
 /// `preserve_order` would otherwise change equality.
 pub(super) fn sorted_entries(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries = Vec::from_iter(map);
-    entries.sort_unstable_by(|left, right| left.0.cmp(right.0));
+    sort_by(&mut entries, |left, right| left.0.cmp(right.0));
     entries
 }
 

@@ -63,6 +63,8 @@ pub enum RunRequest {
     /// The ways in which an ended run can go on.
     ReadResumeOptions,
     ReadDeliverable,
+    /// What an export has besides the lists of the run: the run, how it was started, its snapshot, the settings, gates and signals.
+    ReadRecording,
     /// A page of what the trace of an ended run is made of.
     ReadTrace {
         /// The number of the end. `None`: the last one.
@@ -185,6 +187,7 @@ impl RunRequest {
             | RunRequest::Report(_)
             | RunRequest::ReportLost { .. }
             | RunRequest::Probe
+            | RunRequest::ReadRecording
             | RunRequest::Abandon => 0,
         }
     }
@@ -222,6 +225,7 @@ impl RunRequest {
             | RunRequest::ReadTimeout { .. }
             | RunRequest::ReadResumeOptions
             | RunRequest::ReadDeliverable
+            | RunRequest::ReadRecording
             | RunRequest::ReadTrace { .. }
             | RunRequest::Callback { .. }
             | RunRequest::CancelChild { .. }

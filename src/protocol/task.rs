@@ -6,6 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::base::trace::SpanId;
 
@@ -47,8 +48,7 @@ pub struct TaskOrder<'a> {
 impl TaskOrder<'_> {
     /// An invalid checkpoint counts as none: doing the work again is better than not doing it.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        self.resume_from
-            .and_then(|text| serde_json::from_str(text.get()).ok())
+        self.resume_from.and_then(|text| from_json(text.get()).ok())
     }
 }
 

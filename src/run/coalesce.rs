@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::base::ordered::set_of;
 use crate::base::time::Millis;
 use crate::run::decision::{Command, Decision, Write};
 use crate::run::event::Event;
@@ -159,12 +160,13 @@ fn last_commands(run: &Run, mut commands: Vec<Command>) -> Vec<Command> {
         let token = run.live_token(*token);
         token.is_some_and(|it| it.status == TokenStatus::Executing && it.epoch == *epoch)
     };
-    let ended_in_batch: BTreeSet<(TokenId, u64)> = commands
-        .iter()
-        .filter_map(Command::dispatched)
-        .map(|order| (order.token, order.epoch))
-        .filter(|attempt| !is_executing(attempt))
-        .collect();
+    let ended_in_batch: BTreeSet<(TokenId, u64)> = set_of(
+        commands
+            .iter()
+            .filter_map(Command::dispatched)
+            .map(|order| (order.token, order.epoch))
+            .filter(|attempt| !is_executing(attempt)),
+    );
     let mut publishes = false;
     let mut progressed = BTreeSet::new();
     retain_last(&mut commands, |command| match command {

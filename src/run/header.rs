@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::base::failure::Failure;
@@ -198,8 +199,9 @@ pub fn hops_of(parent: Option<&ParentLink>, triggered_by: Option<&TriggeredBy>) 
     triggered_by.map(|event| event.hops).or(inherited).unwrap_or(0)
 }
 
-/// Settings of the deployment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Settings of the deployment. Those of time are part of an export, so that a replay has the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// How long after an attempt's deadline its report is still accepted.
     pub grace_ms: u64,
@@ -229,6 +231,8 @@ pub struct Settings {
     pub retention_ms: u64,
     /// The longest computed sleep.
     pub timeout_max_ms: u64,
+    /// Has the addresses and secrets of the deployment's targets.
+    #[serde(skip)]
     pub notify: NotifySettings,
 }
 

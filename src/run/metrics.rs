@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::failure::FailureClass;
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::protocol::task::StepReport;
 use crate::run::header::RunStatus;
@@ -301,7 +302,7 @@ impl Run {
         };
         rows.events
             .extend(self.header.events.iter().map(MeasuredEvent::on_row));
-        rows.events.sort_by_key(|event| event.seq);
+        sort_by_key(&mut rows.events, |event| event.seq);
         for event in &rows.events {
             metrics.count_event(event);
         }
@@ -340,7 +341,7 @@ impl Run {
         let nodes = &self.snapshot.workflow.nodes;
         on_header.extend(rows.iter().map(MeasuredEvent::of));
         // A run may be restarted and end in one decision.
-        on_header.sort_by_key(|event| event.seq);
+        sort_by_key(&mut on_header, |event| event.seq);
         for event in &on_header {
             metrics.count_event(event);
         }

@@ -386,6 +386,11 @@ impl Run {
         self.gates.iter()
     }
 
+    /// Signals that no node has waited for yet, by name, oldest first.
+    pub fn buffered_signals(&self) -> &BTreeMap<String, Vec<Value>> {
+        self.waits.buffered()
+    }
+
     /// What set the run's limit.
     pub fn limit_source(&self) -> &'static str {
         let request = &self.header.request;

@@ -9,9 +9,9 @@ use crate::definition::node::NodeKind;
 use crate::definition::wait::Wait;
 use crate::host::Host;
 use crate::protocol::run::{PageRequest, RunRequest, RunResponse};
-use crate::run::{GateKind, Run, TokenStatus};
+use crate::run::{Run, TokenStatus};
 use crate::simulate::limits::{ANSWER_BYTES, exceeded};
-use crate::simulate::mocked_world::MockedWorld;
+use crate::simulate::mocked_world::{MockedWorld, name_of};
 use crate::simulate::object::SimulatedRun;
 use crate::simulate::platform::SimPlatform;
 use crate::simulate::simulation::{RUN_ID, Simulation};
@@ -22,15 +22,14 @@ const PAGE: u64 = 1_000;
 const SMALLER: &str = "use a smaller input, smaller mocked results or fewer branches";
 
 pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
-    simulation.check_ends();
+    let broken_at_the_end = simulation.check_ends();
     *simulation.environment().faults.borrow_mut() = Default::default();
     let mut view = simulation.view_of(RUN_ID)?;
-    let mut bytes = json_bytes(&view);
     // The start of a child may have met a fault.
     let runs = simulation.simulator.runs.iter();
     let others = runs.filter(|(id, run)| *id != RUN_ID && run.store().status().is_some());
     let others: Vec<String> = others.map(|(id, _)| id.clone()).collect();
-    let mut children = Vec::new();
+    let (mut children, mut bytes) = (Vec::new(), 0);
     for id in &others {
         let child = simulation.view_of(id)?;
         bytes += json_bytes(&child);
@@ -59,7 +58,12 @@ pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
     }
     if simulation.has_faults {
         let world = &simulation.simulator.world;
-        view["violations"] = json!(&*world.broken.borrow());
+        let broken = world.broken.borrow();
+        view["violations"] = broken
+            .iter()
+            .chain(&broken_at_the_end)
+            .map(|it| json!(it))
+            .collect();
         let started_at = simulation.started_at;
         let history = world.history.borrow();
         let faults = history
@@ -76,7 +80,7 @@ pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
 impl Simulation {
     /// The run as the API shows it, with all pages of its lists.
     fn view_of(&mut self, id: &str) -> Result<Value, Error> {
-        let run = self.ask(id, RunRequest::Read { wait_ms: 0 })?;
+        let (run, _) = self.ask(id, RunRequest::Read { wait_ms: 0 })?;
         Ok(json!({
             "run": run,
             "tokens": self.all(id, RunRequest::ListTokens)?,
@@ -88,9 +92,9 @@ impl Simulation {
     fn all(&mut self, id: &str, list: fn(PageRequest) -> RunRequest) -> Result<Vec<Value>, Error> {
         let (mut items, mut bytes, mut after) = (Vec::new(), 0, 0);
         loop {
-            let mut page = self.ask(id, list(PageRequest { after, limit: PAGE }))?;
+            let (mut page, page_bytes) = self.ask(id, list(PageRequest { after, limit: PAGE }))?;
+            bytes += page_bytes;
             if let Value::Array(more) = page["items"].take() {
-                bytes += json_bytes(&more);
                 items.extend(more);
             }
             if bytes > ANSWER_BYTES {
@@ -104,26 +108,30 @@ impl Simulation {
         }
     }
 
-    fn ask(&mut self, id: &str, request: RunRequest) -> Result<Value, Error> {
+    /// An answer and its size.
+    fn ask(&mut self, id: &str, request: RunRequest) -> Result<(Value, usize), Error> {
         match self.simulator.request(id, request) {
-            Some(RunResponse::Done(text)) => serde_json::from_str(&text).map_err(|_| Error::internal()),
+            Some(RunResponse::Done(text)) => {
+                let answer = serde_json::from_str(&text).map_err(|_| Error::internal())?;
+                Ok((answer, text.len()))
+            }
             Some(_) | None => Err(Error::internal()),
         }
     }
 
-    /// What must hold for every run that has ended.
-    fn check_ends(&self) {
+    /// What must hold for every run that has ended, and does not.
+    fn check_ends(&self) -> Vec<String> {
         if !self.has_faults {
-            return;
+            return Vec::new();
         }
-        for (id, run) in &self.simulator.runs {
-            if run.store().has_ended()
-                && let Err(broken) = run.check_end()
-            {
-                let world = &self.simulator.world;
-                world.broken.borrow_mut().push(format!("{id}: {broken}"));
-            }
-        }
+        let runs = self.simulator.runs.iter();
+        let ended = runs.filter(|(_, run)| run.store().has_ended());
+        let mut snapshots = self.environment().snapshots.borrow_mut();
+        let broken = ended.filter_map(|(id, run)| {
+            let broken = run.check_end(&mut snapshots).err()?;
+            Some(format!("{id}: {broken}"))
+        });
+        broken.collect()
     }
 
     /// What open runs wait for that never came.
@@ -156,11 +164,7 @@ impl Simulation {
 fn gates_of(run: &SimulatedRun<MockedWorld>) -> Vec<Value> {
     let gates = run.open_gates().into_iter();
     let gates = gates.map(|gate| {
-        let name = match gate.kind {
-            GateKind::WorkflowTimeout => Some("timeout".to_string()),
-            GateKind::Node | GateKind::Escalation => gate.node_id.clone(),
-        };
-        let add = json!({"gate": name, "choice": gate.choices.first()});
+        let add = json!({"gate": name_of(&gate), "choice": gate.choices.first()});
         json!({"for": "decision", "node_id": gate.node_id, "gate_id": gate.id, "choices": gate.choices, "add": add})
     });
     gates.collect()

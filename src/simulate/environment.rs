@@ -33,6 +33,13 @@ pub struct Environment {
     pub starts_sent: RefCell<BTreeSet<String>>,
 }
 
+/// Numbers of ranked messages begin here, above those of all that a simulation can send. Each rank has room for more messages than
+/// a simulation has.
+const RANKED: u64 = 1 << 40;
+const RANK_BITS: u32 = 24;
+/// Higher ranks count as this one.
+pub const RANK_MAX: u64 = u32::MAX as u64;
+
 /// A connection of one incarnation of a run's object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionId {
@@ -100,6 +107,19 @@ impl Environment {
         self.sent.set(self.sent.get() + 1);
         let arrival = (self.now.get().saturating_add(delay), self.sent.get());
         self.in_flight.borrow_mut().insert(arrival, message);
+    }
+
+    /// A message that arrives behind all others of the moment, in the order of `rank` among its like. Returns its key.
+    pub fn post_ranked(&self, delay: u64, rank: u64, message: InFlight) -> (Millis, u64) {
+        let at = self.now.get().saturating_add(delay);
+        let mut in_flight = self.in_flight.borrow_mut();
+        let first = RANKED + (rank.min(RANK_MAX) << RANK_BITS);
+        let last = first + (1 << RANK_BITS) - 1;
+        let of_rank = in_flight.range((at, first)..=(at, last)).next_back();
+        let number = of_rank.map_or(first, |((_, number), _)| number + 1);
+        let arrival = (at, number);
+        in_flight.insert(arrival, message);
+        arrival
     }
 
     pub fn advance(&self, to: Millis) {

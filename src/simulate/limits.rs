@@ -22,8 +22,8 @@ pub const ANSWER_BYTES: usize = 8 << 20;
 /// Of all decisions and tasks: about two seconds in workerd.
 pub const STEPS_MAX: u64 = 250_000_000;
 /// What a turn costs besides what its decisions count: one that changed something, and one in which nothing was due.
-pub const EVENT_STEPS: u64 = 4_000;
-pub const IDLE_TURN_STEPS: u64 = 500;
+const EVENT_STEPS: u64 = 4_000;
+const IDLE_TURN_STEPS: u64 = 500;
 
 /// In how many turns faults may happen.
 pub struct FaultyTurns {
@@ -55,6 +55,14 @@ const LOOPS: &str = "let the workflow loop less often: write a shorter timeout, 
 const SMALLER: &str = "use a smaller input, smaller mocked results or fewer branches";
 
 impl Taken {
+    /// `steps` are those of the turn's decisions and tasks.
+    pub fn count_turn(&mut self, is_idle: bool, steps: u64) {
+        self.turns += 1;
+        self.events += u64::from(!is_idle);
+        let own = if is_idle { IDLE_TURN_STEPS } else { EVENT_STEPS };
+        self.steps = self.steps.saturating_add(steps.saturating_add(own));
+    }
+
     pub fn check(&self, runs: usize, rows_bytes: u64, calls: usize) -> Result<(), Error> {
         let is_within = |found: u64, most: u64| found <= most;
         let checks = [

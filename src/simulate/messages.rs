@@ -70,10 +70,7 @@ pub trait Messages: World {
         let environment = self.environment();
         let copies = 1 + u64::from(self.fault(|faults| faults.duplicated));
         for _ in 0..copies {
-            let delay = match self.fault(|faults| faults.slow) {
-                true => environment.below(60_000),
-                false => environment.delay(100),
-            };
+            let delay = self.queue_delay(message);
             environment.queued.set(environment.queued.get() + 1);
             let queued = InFlight::QueueMessage {
                 message: message.clone(),

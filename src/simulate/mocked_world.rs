@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::base::compute::BYTES_PER_STEP;
 use crate::base::failure::Failure;
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::host::{Attempt, EmittedEvent, Published};
 use crate::protocol::caller::Caller;
@@ -186,10 +187,7 @@ impl MockedWorld {
         if !is_new {
             return;
         }
-        let name = match gate.kind {
-            GateKind::WorkflowTimeout => TIMEOUT_GATE,
-            GateKind::Node | GateKind::Escalation => gate.node_id.as_deref().unwrap_or_default(),
-        };
+        let name = name_of(gate);
         let mut people = self.people.borrow_mut();
         let found = people
             .iter_mut()
@@ -297,10 +295,18 @@ impl MockedWorld {
     }
 }
 
+/// How decisions name a gate.
+pub fn name_of(gate: &GateState) -> &str {
+    match gate.kind {
+        GateKind::WorkflowTimeout => TIMEOUT_GATE,
+        GateKind::Node | GateKind::Escalation => gate.node_id.as_deref().unwrap_or_default(),
+    }
+}
+
 /// The node of a token.
 fn node_of(store: &Store, token: u64) -> String {
     let row = store.tokens.get(&token);
-    let row = row.and_then(|(_, row)| serde_json::from_str::<TokenRow>(row).ok());
+    let row = row.and_then(|(_, row)| from_json::<TokenRow>(row).ok());
     row.map(|row| row.node_id).unwrap_or_default()
 }
 
@@ -468,7 +474,7 @@ impl World for MockedWorld {
         }
         for (key, row) in &commit.run {
             if key.starts_with(GATE)
-                && let Ok(gate) = serde_json::from_str::<GateState>(row)
+                && let Ok(gate) = from_json::<GateState>(row)
                 && gate.status == GateStatus::Open
             {
                 self.gate_opened(run, &gate);

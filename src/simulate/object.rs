@@ -3,6 +3,7 @@
 use std::cell::Ref;
 use std::rc::Rc;
 
+use crate::base::from_json::from_json;
 use crate::host::Host;
 use crate::run::{GateState, GateStatus, Notification, NotificationStatus, TokenStatus};
 use crate::simulate::platform::{Durable, SimPlatform};
@@ -61,7 +62,7 @@ impl<W: World> SimulatedRun<W> {
         let rows = store
             .run
             .range(NOTIFICATION.to_string().."notification0".to_string());
-        let read = rows.map(|(_, row)| serde_json::from_str::<Notification>(row));
+        let read = rows.map(|(_, row)| from_json::<Notification>(row));
         read.filter_map(Result::ok)
             .any(|notification| notification.status == NotificationStatus::Pending)
     }
@@ -74,7 +75,7 @@ impl<W: World> SimulatedRun<W> {
     pub fn open_gates(&self) -> Vec<GateState> {
         let store = self.store();
         let rows = store.run.range("gate/".to_string().."gate0".to_string());
-        let gates = rows.map(|(_, row)| serde_json::from_str::<GateState>(row).expect("a gate can be read"));
+        let gates = rows.map(|(_, row)| from_json::<GateState>(row).expect("a gate can be read"));
         gates.filter(|gate| gate.status == GateStatus::Open).collect()
     }
 

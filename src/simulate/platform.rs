@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::base::ordered::set_of;
 use crate::base::time::Millis;
 use crate::host::{
     Attempt, Connection, Delivery, DeliveryKind, Error, IndexChange, LiveEvents, Payload, Platform, Result,
@@ -135,7 +136,7 @@ impl<W: World> SimPlatform<W> {
 
     pub fn reports_are_handled(&self, reports: &[TaskReport]) {
         let attempts = reports.iter().map(|it| (it.token_id.clone(), it.epoch));
-        *self.reported.borrow_mut() = attempts.collect();
+        *self.reported.borrow_mut() = set_of(attempts);
     }
 
     /// A wake must not take an attempt for lost whose report is at hand.
@@ -197,20 +198,10 @@ impl<W: World> SimPlatform<W> {
     }
 
     fn set_alarm(&self, at: Millis) {
-        let environment = self.environment();
-        let late = match self.world.fault(|faults| faults.late_alarm) {
-            true => 1 + environment.below(70_000),
-            false => 0,
-        };
-        let early = match late == 0 && self.world.fault(|faults| faults.early_alarm) {
-            true => 1 + environment.below(5_000),
-            false => 0,
-        };
         self.durable.store.borrow_mut().alarm_at = Some(at);
-        let rings_at = at.saturating_add(late).saturating_sub(early);
-        self.durable
-            .rings_at
-            .set(Some(rings_at.max(environment.now.get())));
+        let rings_at = self.world.alarm_rings_at(at);
+        let now = self.environment().now.get();
+        self.durable.rings_at.set(Some(rings_at.max(now)));
     }
 
     fn connection(&self, number: u32) -> SimConnection<W> {
@@ -424,7 +415,7 @@ impl<W: World> Storage for SimPlatform<W> {
         let writes = self.uncommitted.take();
         let applied = match environment.is_checked {
             true => {
-                let posted = writes.iter().filter_map(posted_key).collect();
+                let posted = set_of(writes.iter().filter_map(posted_key));
                 self.durable.store.borrow_mut().apply_batch(commit, &posted)
             }
             false => self.durable.store.borrow_mut().apply_unchecked(commit),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::api::recovery;
+use crate::base::ordered::set_of;
 use crate::base::time::Millis;
 use crate::definition::fan::{BranchFailurePolicy, Strategy};
 use crate::host::LiveEvents;
@@ -373,10 +374,11 @@ impl CheckedDecision<'_> {
             _other => None,
         });
         let reopened: Vec<&Instance> = self.run.instances().chain(closed).collect();
-        let inner: BTreeSet<(InstanceId, u32)> = reopened
-            .iter()
-            .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index)))
-            .collect();
+        let inner: BTreeSet<(InstanceId, u32)> = set_of(
+            reopened
+                .iter()
+                .filter_map(|inner| inner.parent.as_ref().map(|it| (it.instance, it.index))),
+        );
         // A join that has fired has decided about the branches it went on without.
         for instance in reopened.into_iter().filter(|instance| !instance.has_fired()) {
             let workflow = &self.run.snapshot().workflow;

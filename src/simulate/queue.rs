@@ -1,6 +1,7 @@
 //! The consumers of the task queue: claims whose messages or responses are lost, heartbeats, and reports that are sent until
 //! they are answered.
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::host::Attempt;
 use crate::protocol::run::{HeartbeatResponse, RunRequest, RunResponse};
@@ -96,7 +97,7 @@ impl<W: World> Simulator<W> {
                 return self.world.claim_ended(run, attempt);
             }
             Some(RunResponse::Done(body)) => {
-                let read: HeartbeatResponse = serde_json::from_str(&body).unwrap_or_default();
+                let read: HeartbeatResponse = from_json(&body).unwrap_or_default();
                 read.run_ends_at
             }
             Some(RunResponse::Created(_) | RunResponse::TooLarge(_) | RunResponse::Refused { .. }) | None => {

@@ -76,6 +76,12 @@ impl SimulateBody {
 
 /// Simulates without a catalogue: every document is in the body.
 pub fn simulate_alone(body: &Value, rules: &TimeoutRules, deployment: &Deployment) -> Result<Value, Error> {
+    let (body, workflow) = read_alone(body, rules)?;
+    simulate(body, &workflow, deployment)
+}
+
+/// Reads a body that has every document that its workflow refers to.
+pub fn read_alone(body: &Value, rules: &TimeoutRules) -> Result<(SimulateBody, ResolvedWorkflow), Error> {
     let mut body = SimulateBody::read(body, rules)?;
     let document = match &body.source {
         Source::Document(document) => document.clone(),
@@ -85,8 +91,7 @@ pub fn simulate_alone(body: &Value, rules: &TimeoutRules, deployment: &Deploymen
     loop {
         match resolve_document(&document, None, &library, rules)? {
             Resolved::Workflow(stored) => {
-                let workflow = ResolvedWorkflow::new(*stored)?;
-                return simulate(body, &workflow, deployment);
+                return Ok((body, ResolvedWorkflow::new(*stored)?));
             }
             Resolved::Missing(references) => {
                 for reference in references {

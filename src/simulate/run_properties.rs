@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::base::ordered::{map_of, set_of, sort_by_key};
 use crate::base::time::{MINUTE, Millis};
 use crate::definition::ending::EndStatus;
 use crate::definition::snapshot::Snapshot;
@@ -12,6 +13,7 @@ use crate::simulate::object::SimulatedRun;
 use crate::simulate::properties::{Check, ensure, ensure_eq};
 use crate::simulate::store::Store;
 use crate::simulate::world::World;
+use crate::storage::restore::Snapshots;
 use crate::storage::rows::{HeaderRow, parse_status};
 
 impl<W: World> SimulatedRun<W> {
@@ -98,7 +100,7 @@ impl<W: World> SimulatedRun<W> {
     }
 
     /// What must be true of a run that is over. Returns the number of joins that were continued.
-    pub fn check_end(&self) -> Result<u64, String> {
+    pub fn check_end(&self, snapshots: &mut Snapshots) -> Result<u64, String> {
         let store = self.store();
         // A start that was never committed is no run.
         let Some(header) = store.header() else {
@@ -116,7 +118,8 @@ impl<W: World> SimulatedRun<W> {
             ensure!(row.contains("\"closed\":true"), "{key} is still open: {row}");
         }
         ensure!(self.open_gates().is_empty(), "an ended run still asks");
-        check_compensations(&header, &store, self.durable.given_up.get())?;
+        let snapshot = snapshots.get_or_try_insert(&store.run["snapshot"], Snapshot::parse)?;
+        check_compensations(&header, &store, &snapshot, self.durable.given_up.get())?;
         self.check_continuations()
     }
 
@@ -153,10 +156,11 @@ impl<W: World> SimulatedRun<W> {
             );
         }
         let events = store.entries().into_iter();
-        let decided_ends: BTreeSet<Millis> = events
-            .filter(|event| event.kind == RunEventKind::RunCompensating)
-            .map(|event| event.at)
-            .collect();
+        let decided_ends: BTreeSet<Millis> = set_of(
+            events
+                .filter(|event| event.kind == RunEventKind::RunCompensating)
+                .map(|event| event.at),
+        );
         let ends = |at: &Millis| decided_ends.contains(at) || self.durable.ends.borrow().contains(at);
         for (place, count) in &fired {
             let found = continued.get(place).copied().unwrap_or(0);
@@ -173,7 +177,7 @@ impl<W: World> SimulatedRun<W> {
 /// The work of a run was undone in reverse order of its completion, and each end handler ran once. Where the last end was given
 /// up, the rest of it was not tried. No run that has compensated is retried, so only the last end did. Restarts and other
 /// versions are left out.
-fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) -> Check {
+fn check_compensations(header: &HeaderRow, store: &Store, snapshot: &Snapshot, is_given_up: bool) -> Check {
     // It failed at once.
     let has_failed_at_once = header
         .error
@@ -184,7 +188,6 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) -> 
     if header.attempt != 1 || has_other_version || has_failed_at_once {
         return Ok(());
     }
-    let snapshot = Snapshot::parse(&store.run["snapshot"]).expect("a snapshot can be read");
     let workflow = &snapshot.workflow;
     let status = match header.status {
         RunStatus::Completed => EndStatus::Completed,
@@ -218,15 +221,15 @@ fn check_compensations(header: &HeaderRow, store: &Store, is_given_up: bool) -> 
         node.is_some_and(|node| workflow.nodes[node].compensate.is_some())
     };
     // A retried token that goes on with the work of another has its result.
-    let works: BTreeMap<TokenId, &TokenSummary> = past
-        .tokens
-        .iter()
-        .filter(has_compensation)
-        .filter(|token| token.has_output)
-        .map(|token| (token.work_of.unwrap_or(token.id), token))
-        .collect();
+    let works: BTreeMap<TokenId, &TokenSummary> = map_of(
+        past.tokens
+            .iter()
+            .filter(has_compensation)
+            .filter(|token| token.has_output)
+            .map(|token| (token.work_of.unwrap_or(token.id), token)),
+    );
     let mut done: Vec<&TokenSummary> = works.into_values().collect();
-    done.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
+    sort_by_key(&mut done, |token| std::cmp::Reverse((token.exit_order, token.id)));
     let done: Vec<TokenId> = done.into_iter().map(|token| token.id).collect();
     ensure_eq!(
         tried,

@@ -1,6 +1,7 @@
 //! How long the clock of a run's limit has run, measured from its rows without the engine's own account of it: not while the run
 //! is paused, and not while all its tokens stand in front of a person. Compared with the engine's account after every commit.
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::run::{RunEventKind, TimeoutScope, TokenStatus, Write};
 use crate::storage::rows::{HeaderRow, TokenRow, parse_status};
@@ -140,7 +141,7 @@ fn all_stand_at_gates(store: &Store) -> bool {
         match parse_status(status).expect("a known status") {
             TokenStatus::AwaitingHuman => some_stand = true,
             TokenStatus::WaitingForSubworkflow => {
-                let row: TokenRow = serde_json::from_str(row).expect("rows are JSON");
+                let row: TokenRow = from_json(row).expect("rows are JSON");
                 if row.reason.as_deref() != Some("child_paused") {
                     return false;
                 }

@@ -12,6 +12,7 @@ use crate::api::views;
 use crate::base::time::Millis;
 use crate::breaker::machine::Settings as BreakerSettings;
 use crate::host::{Config, SubrequestBudget};
+use crate::protocol::caller::Caller;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::StartRequest;
 use crate::run::{CallbackKey, Routes, Run, Settings, TokenStatus};
@@ -21,18 +22,19 @@ use crate::simulate::calls::{CallLog, Mocks};
 use crate::simulate::environment::Environment;
 use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
-use crate::simulate::limits::{EVENT_STEPS, IDLE_TURN_STEPS, Taken};
+use crate::simulate::limits::Taken;
 use crate::simulate::mocked_world::MockedWorld;
 use crate::simulate::rng::Rng;
 use crate::simulate::simulator::{Next, Simulator};
 use crate::simulate::task_runner::Peers;
 use crate::simulate::world::World;
+use crate::storage::restore::Snapshots;
 
 /// The id of the run; children have it as their first part.
 pub const RUN_ID: &str = "simulated";
 
-/// How often a start is repeated that a fault broke.
-const STARTS_MAX: u32 = 1_000;
+/// How often a request is repeated that a fault broke.
+const REPEATS_MAX: u32 = 1_000;
 
 /// What a deployment sets.
 #[derive(Clone, Copy)]
@@ -57,8 +59,18 @@ pub struct Simulation {
     pub(super) started_at: Millis,
     taken: Taken,
     faulty_turns: u64,
-    stops_at: Option<Millis>,
     pub(super) has_faults: bool,
+}
+
+/// How far a simulation goes, if it does not end before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Every run has ended, or nothing will ever happen again.
+    End,
+    /// Everything that is due by then has happened.
+    Moment(Millis),
+    /// A row has changed.
+    Change,
 }
 
 /// Simulates a run of `workflow`. The answer is the ended run as the API shows it.
@@ -67,18 +79,33 @@ pub fn simulate(
     workflow: &ResolvedWorkflow,
     deployment: &Deployment,
 ) -> Result<Value, Error> {
-    let mut simulation = Simulation::new(body, workflow, deployment)?;
-    simulation.run()?;
+    simulate_sharing(body, workflow, deployment, &Rc::default())
+}
+
+/// The same, with parsed snapshots that other simulations use, too.
+pub(super) fn simulate_sharing(
+    body: SimulateBody,
+    workflow: &ResolvedWorkflow,
+    deployment: &Deployment,
+    snapshots: &Rc<RefCell<Snapshots>>,
+) -> Result<Value, Error> {
+    let stops_at = body
+        .until_ms
+        .map(|millis| Until::Moment(body.start_at.saturating_add(millis)));
+    let mut simulation = Simulation::new(body, workflow, deployment, snapshots)?;
+    simulation.go_on(stops_at.unwrap_or(Until::End))?;
     answer::of(&mut simulation)
 }
 
 impl Simulation {
-    fn new(
+    pub(super) fn new(
         body: SimulateBody,
         workflow: &ResolvedWorkflow,
         deployment: &Deployment,
+        snapshots: &Rc<RefCell<Snapshots>>,
     ) -> Result<Simulation, Error> {
         let mut environment = Environment::new(Rng::seeded(body.seed), body.start_at);
+        environment.snapshots = Rc::clone(snapshots);
         let faults = body.faults.as_ref();
         if let Some(plan) = faults {
             let drawn = || Faults::of(&mut environment.rng.borrow_mut());
@@ -114,7 +141,6 @@ impl Simulation {
             started_at: body.start_at,
             taken: Taken::default(),
             faulty_turns: faults.map_or(0, |plan| plan.turns),
-            stops_at: body.until_ms.map(|millis| body.start_at.saturating_add(millis)),
             has_faults: faults.is_some(),
         };
         simulation.simulator.keeps_ended_runs = true;
@@ -153,35 +179,48 @@ impl Simulation {
         &self.simulator.world.peers.environment
     }
 
-    /// A caller repeats a start until it is confirmed.
     fn start(&mut self, command: StartRun) -> Result<(), Error> {
-        for _ in 0..STARTS_MAX {
-            let command = command.clone();
-            let start = RunRequest::Start {
-                command,
-                wait_ms: None,
-            };
-            match self.simulator.request(RUN_ID, start) {
-                Some(RunResponse::Created(_) | RunResponse::Done(_)) => return Ok(()),
-                None | Some(RunResponse::Refused { status: 500, .. }) => {}
-                Some(other) => {
-                    let (status, body) = other.into_parts();
-                    let body: Value = serde_json::from_str(&body).unwrap_or_default();
-                    let why = body["error"]["message"].as_str().unwrap_or("it was refused");
-                    let message = format!("the run cannot be started: {why}");
-                    return Err(match status {
-                        413 => Error::new(413, "limit_exceeded", message),
-                        _other => Error::new(422, "limit_exceeded", message),
-                    });
-                }
+        let start = RunRequest::Start {
+            command,
+            wait_ms: None,
+        };
+        match self.answer_to(RUN_ID, None, &start) {
+            Some(RunResponse::Created(_) | RunResponse::Done(_)) => Ok(()),
+            Some(other) => {
+                let (status, body) = other.into_parts();
+                let body: Value = serde_json::from_str(&body).unwrap_or_default();
+                let why = body["error"]["message"].as_str().unwrap_or("it was refused");
+                let message = format!("the run cannot be started: {why}");
+                Err(match status {
+                    413 => Error::new(413, "limit_exceeded", message),
+                    _other => Error::new(422, "limit_exceeded", message),
+                })
+            }
+            None => {
+                let message =
+                    "the run could not be started: every start met a fault; lower the odds of \"faults\"";
+                Err(Error::new(422, "limit_exceeded", message))
             }
         }
-        let message = "the run could not be started: every start met a fault; lower the odds of \"faults\"";
-        Err(Error::new(422, "limit_exceeded", message))
     }
 
-    fn run(&mut self) -> Result<(), Error> {
-        self.run_until_end()?;
+    /// A caller repeats a request until it is answered. `None`: each time it met a fault.
+    pub(super) fn answer_to(
+        &mut self,
+        run: &str,
+        caller: Option<&Caller>,
+        request: &RunRequest,
+    ) -> Option<RunResponse> {
+        (0..REPEATS_MAX).find_map(|_| {
+            let response = self.simulator.call(run, caller.cloned(), request.clone())?;
+            let is_broken = matches!(response, RunResponse::Refused { status: 500, .. });
+            (!is_broken).then_some(response)
+        })
+    }
+
+    /// Lets time go. An error ends the simulation.
+    pub(super) fn go_on(&mut self, until: Until) -> Result<(), Error> {
+        self.take_turns(until)?;
         // The last turn may have found one.
         match self.simulator.world.peers.error.take() {
             Some(error) => Err(error),
@@ -189,13 +228,13 @@ impl Simulation {
         }
     }
 
-    fn run_until_end(&mut self) -> Result<(), Error> {
+    fn take_turns(&mut self, until: Until) -> Result<(), Error> {
         loop {
             if let Some(error) = self.simulator.world.peers.error.take() {
                 return Err(error);
             }
             let is_broken = !self.simulator.world.broken.borrow().is_empty();
-            if is_broken || self.is_over() || self.stops_before_next() {
+            if is_broken || self.is_over() || self.stops_before_next(until) {
                 return Ok(());
             }
             if self.taken.turns == self.faulty_turns {
@@ -213,7 +252,8 @@ impl Simulation {
             if self.has_faults {
                 self.check_runs();
             }
-            if is_idle && self.is_stalled() {
+            let is_enough = !is_idle && until == Until::Change;
+            if is_enough || is_idle && is_stalled(&self.simulator) {
                 return Ok(());
             }
         }
@@ -229,8 +269,8 @@ impl Simulation {
     }
 
     /// Whether the caller wants to see the run before the next event.
-    fn stops_before_next(&self) -> bool {
-        let Some(stops_at) = self.stops_at else {
+    fn stops_before_next(&self, until: Until) -> bool {
+        let Until::Moment(stops_at) = until else {
             return false;
         };
         let stops = self.simulator.next_at().is_none_or(|next| next > stops_at);
@@ -254,11 +294,8 @@ impl Simulation {
 
     fn count_turn(&mut self, is_idle: bool) -> Result<(), Error> {
         let world = &self.simulator.world;
-        self.taken.turns += 1;
-        self.taken.events += u64::from(!is_idle);
-        let steps = world.steps.take() + world.peers.steps.take();
-        let own = if is_idle { IDLE_TURN_STEPS } else { EVENT_STEPS };
-        self.taken.steps = self.taken.steps.saturating_add(steps.saturating_add(own));
+        self.taken
+            .count_turn(is_idle, world.steps.take() + world.peers.steps.take());
         self.taken.calls_bytes = world.peers.calls.bytes();
         let runs = self.simulator.runs.len();
         self.taken
@@ -275,27 +312,23 @@ impl Simulation {
             }
         }
     }
+}
 
-    /// Nothing is on its way, and no run has a deadline: alarms would ring forever and find nothing to do.
-    fn is_stalled(&self) -> bool {
-        let in_flight = self.environment().in_flight.borrow();
-        let only_heartbeats = in_flight
-            .values()
-            .all(|message| matches!(message, InFlight::Heartbeat { .. }));
-        drop(in_flight);
-        let now = self.simulator.now();
-        let mut open = self
-            .simulator
-            .runs
-            .values()
-            .filter(|run| run.has_something_to_do());
-        only_heartbeats
-            && open.all(|run| {
-                let host = run.host.as_ref();
-                let waits = host.and_then(|host| host.with_run(|run| waits_forever(run, now)).ok());
-                run.is_open() && waits.unwrap_or(false)
-            })
-    }
+/// Nothing is on its way, and no run has a deadline: alarms would ring forever and find nothing to do.
+pub fn is_stalled<W: World>(simulator: &Simulator<W>) -> bool {
+    let in_flight = simulator.world.environment().in_flight.borrow();
+    let only_heartbeats = in_flight
+        .values()
+        .all(|message| matches!(message, InFlight::Heartbeat { .. }));
+    drop(in_flight);
+    let now = simulator.now();
+    let mut open = simulator.runs.values().filter(|run| run.has_something_to_do());
+    only_heartbeats
+        && open.all(|run| {
+            let host = run.host.as_ref();
+            let waits = host.and_then(|host| host.with_run(|run| waits_forever(run, now)).ok());
+            run.is_open() && waits.unwrap_or(false)
+        })
 }
 
 fn waits_forever(run: &Run, now: Millis) -> bool {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::base::failure::Failure;
+use crate::base::from_json::from_json;
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::run::{
@@ -120,7 +122,7 @@ impl Store {
 
     pub fn header(&self) -> Option<HeaderRow> {
         let text = self.run.get("header")?;
-        Some(serde_json::from_str(text).expect("the header was saved as JSON"))
+        Some(from_json(text).expect("the header was saved as JSON"))
     }
 
     pub fn snapshot(&self) -> Value {
@@ -215,7 +217,7 @@ impl Store {
             listed.extend(events_of(&key, row)?);
         }
         listed.retain(|it| it.event.seq > after);
-        listed.sort_by_key(|it| it.event.seq);
+        sort_by_key(&mut listed, |it| it.event.seq);
         listed.truncate(limit as usize);
         Ok(listed)
     }
@@ -305,7 +307,7 @@ impl Store {
             .run
             .get(&undo_key(token.0, at))
             .expect("the row that the token speaks of");
-        serde_json::from_str(row).expect("a way back can be read")
+        from_json(row).expect("a way back can be read")
     }
 
     /// Number and kind of every event of the history.
@@ -325,7 +327,7 @@ impl Store {
     pub fn entries(&self) -> Vec<RunEvent> {
         let rows = self.run.range(EVENT.to_string()..EVENT_END.to_string());
         rows.map(|(key, row)| {
-            let mut entry: RunEvent = serde_json::from_str(row).expect("an event can be read");
+            let mut entry: RunEvent = from_json(row).expect("an event can be read");
             entry.seq = key[EVENT.len()..].parse().expect("events are numbered");
             entry
         })
@@ -344,7 +346,7 @@ impl Store {
             .filter(|entry| entry.seq > after)
             .map(HistoryEvent::of_log);
         let mut all: Vec<HistoryEvent> = on_rows.chain(of_log).collect();
-        all.sort_by_key(|event| event.seq);
+        sort_by_key(&mut all, |event| event.seq);
         all
     }
 
@@ -380,5 +382,5 @@ fn listed(kind: u64, number: u64, bytes: u64) -> ListedRow {
 }
 
 pub(super) fn parse<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| format!("{error} in {text}"))
+    from_json(text).map_err(|error| format!("{error} in {text}"))
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::base::compute::Meter;
 use crate::base::failure::Failure;
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::breaker::machine::{Breaker, BreakerEvent, CallOutcome, Settings as BreakerSettings};
 use crate::definition::action::Action;
@@ -95,7 +96,7 @@ pub struct OrderSummary {
 impl OrderSummary {
     /// None for a text that is no order: nothing of the simulator sends one.
     pub fn read(text: &str) -> Option<OrderSummary> {
-        let order: TaskOrder = serde_json::from_str(text).ok()?;
+        let order: TaskOrder = from_json(text).ok()?;
         Some(OrderSummary {
             run: order.run_id.to_string(),
             attempt: (TokenId::parse(order.token_id)?, order.epoch),
@@ -114,7 +115,7 @@ impl RunningTask {
         let runtime_state = Rc::clone(&state);
         let peers = Rc::clone(peers);
         let future = async move {
-            let order: TaskOrder = match serde_json::from_str(&order) {
+            let order: TaskOrder = match from_json(&order) {
                 Ok(order) => order,
                 Err(error) => {
                     let failure = Failure::permanent("invalid_order", error.to_string());

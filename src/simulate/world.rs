@@ -5,7 +5,7 @@ use crate::base::time::Millis;
 use crate::host::{Attempt, EmittedEvent, LiveEvents, Published};
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
 use crate::protocol::run::{RunRequest, RunResponse};
-use crate::protocol::task::StepProgress;
+use crate::protocol::task::{StepProgress, TaskMessage};
 use crate::run::{Decision, Event, Run, Write};
 use crate::simulate::environment::{ConnectionId, Environment};
 use crate::simulate::faults::Faults;
@@ -48,6 +48,28 @@ pub trait World: Sized {
 
     /// The object left memory, with its connections.
     fn object_left(&self, _run: &str) {}
+
+    /// How long a message waits in the task queue.
+    fn queue_delay(&self, _message: &TaskMessage) -> u64 {
+        match self.fault(|faults| faults.slow) {
+            true => self.environment().below(60_000),
+            false => self.environment().delay(100),
+        }
+    }
+
+    /// When the alarm rings that a run has set for the moment `at`.
+    fn alarm_rings_at(&self, at: Millis) -> Millis {
+        let environment = self.environment();
+        let late = match self.fault(|faults| faults.late_alarm) {
+            true => 1 + environment.below(70_000),
+            false => 0,
+        };
+        let early = match late == 0 && self.fault(|faults| faults.early_alarm) {
+            true => 1 + environment.below(5_000),
+            false => 0,
+        };
+        at.saturating_add(late).saturating_sub(early)
+    }
 
     /// A consumer of the queue has claimed an attempt and got its order.
     fn order_claimed(&self, store: &Store, order: &str);

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use crate::base::limits::TooLarge;
+use crate::base::ordered::map_of;
 use crate::base::text::to_json;
 use crate::run::{Run, TokenStatus, Write, WrittenAt};
 use crate::storage::row_ids::RowIds;
@@ -26,16 +27,13 @@ impl Commit {
     pub fn of(writes: &[Write], run_state: &Run) -> Result<Commit, Error> {
         let mut commit = Commit::default();
         // The run has dropped the instances that this decision closed, but the rows of their tokens repeat group and total.
-        let closed: BTreeMap<u64, (&str, u32)> = writes
-            .iter()
-            .filter_map(|write| {
-                let Write::SaveInstance(instance) = write else {
-                    return None;
-                };
-                let group_and_total = (instance.group.as_str(), instance.total);
-                instance.is_closed().then_some((instance.id.0, group_and_total))
-            })
-            .collect();
+        let closed: BTreeMap<u64, (&str, u32)> = map_of(writes.iter().filter_map(|write| {
+            let Write::SaveInstance(instance) = write else {
+                return None;
+            };
+            let group_and_total = (instance.group.as_str(), instance.total);
+            instance.is_closed().then_some((instance.id.0, group_and_total))
+        }));
         for write in writes {
             match write {
                 Write::SaveSnapshot(text) => commit.run.push(("snapshot".to_string(), text.to_string())),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::base::failure::FailureClass;
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::run::{MeasuredEvent, MeasuredRows, MeasuredToken, RunEvent};
 use crate::storage::rows::parse_status;
@@ -24,7 +25,7 @@ struct TokenPart {
 
 /// Adds the row of an event.
 pub fn add_event(rows: &mut MeasuredRows, seq: u64, row: &str) -> Result<(), String> {
-    let event: RunEvent = serde_json::from_str(row).map_err(|error| format!("event {seq}: {error}"))?;
+    let event: RunEvent = from_json(row).map_err(|error| format!("event {seq}: {error}"))?;
     rows.events.push(MeasuredEvent {
         seq,
         ..MeasuredEvent::of(&event)
@@ -38,7 +39,7 @@ pub fn add_token(rows: &mut MeasuredRows, status: &str, row: &str) -> Result<(),
     if !status.is_terminal() {
         return Ok(());
     }
-    let part: TokenPart = serde_json::from_str(row).map_err(|error| format!("a token: {error}"))?;
+    let part: TokenPart = from_json(row).map_err(|error| format!("a token: {error}"))?;
     rows.ended_tokens.push(MeasuredToken {
         node_id: part.node_id,
         status,

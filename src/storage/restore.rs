@@ -6,7 +6,9 @@ use std::rc::Rc;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::base::from_json::from_json;
 use crate::base::lru_cache::LruCache;
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::run::{Instance, Misfit, Notification, Past, Run, Settings, StoredRun, Token, TokenId};
@@ -59,7 +61,7 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
             context_on_tokens.extend(rows::context_on_token(&row).map_err(unreadable)?);
             continue;
         }
-        let row: TokenRow = serde_json::from_str(&row).map_err(unreadable)?;
+        let row: TokenRow = from_json(&row).map_err(unreadable)?;
         live.push(row.into_token(id, parse_status(&status)?, &snapshot)?);
     }
     let mut counts = BTreeMap::new();
@@ -87,26 +89,22 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
     for (key, value) in &rows.run {
         let unreadable = |error: serde_json::Error| format!("row {key}: {error}");
         if key == FAILED_WAKES {
-            stored.failed_wakes = serde_json::from_str(value).map_err(unreadable)?;
+            stored.failed_wakes = from_json(value).map_err(unreadable)?;
         } else if let Some(name) = key.strip_prefix(CONTEXT) {
             stored.context.push((name.to_string(), value.clone()));
         } else if key.starts_with(INSTANCE) {
-            let row: InstanceRow = serde_json::from_str(value).map_err(unreadable)?;
+            let row: InstanceRow = from_json(value).map_err(unreadable)?;
             stored.instances.push(row.into_instance(&snapshot)?);
         } else if key.starts_with(GATE) {
-            stored
-                .gates
-                .push(serde_json::from_str(value).map_err(unreadable)?);
+            stored.gates.push(from_json(value).map_err(unreadable)?);
         } else if let Some(name) = key.strip_prefix(SIGNALS) {
-            let payloads = serde_json::from_str(value).map_err(unreadable)?;
+            let payloads = from_json(value).map_err(unreadable)?;
             stored.signals.insert(name.to_string(), payloads);
         } else if let Some(id) = key.strip_prefix(OUTBOX) {
             let id = id.parse().map_err(|_| format!("row {key} has no number"))?;
-            stored
-                .outbox
-                .push((id, serde_json::from_str(value).map_err(unreadable)?));
+            stored.outbox.push((id, from_json(value).map_err(unreadable)?));
         } else if let Some(number) = key.strip_prefix(NOTIFICATION) {
-            let notification: Notification = serde_json::from_str(value).map_err(unreadable)?;
+            let notification: Notification = from_json(value).map_err(unreadable)?;
             let number = number.parse().map_err(|_| format!("row {key} has no number"))?;
             stored.notifications.push(Notification {
                 number,
@@ -114,16 +112,14 @@ pub fn run(rows: Rows, settings: Settings, snapshots: &mut Snapshots) -> Result<
             });
         }
     }
-    stored
-        .notifications
-        .sort_by_key(|notification| notification.number);
+    sort_by_key(&mut stored.notifications, |notification| notification.number);
     // Keys sort as text, but an inner instance must come after its outer one.
-    stored.instances.sort_by_key(|instance| instance.id);
+    sort_by_key(&mut stored.instances, |instance| instance.id);
     Run::restore(snapshot, settings, stored)
 }
 
 fn parse<T: DeserializeOwned>(rows: &[(String, String)], key: &str) -> Result<T, String> {
-    serde_json::from_str(row(rows, key)?).map_err(|error| format!("row {key}: {error}"))
+    from_json(row(rows, key)?).map_err(|error| format!("row {key}: {error}"))
 }
 
 fn row<'a>(rows: &'a [(String, String)], key: &str) -> Result<&'a str, String> {
@@ -150,14 +146,14 @@ impl PastReader {
     }
 
     pub fn instance(&mut self, row: &str) -> Result<(), String> {
-        let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+        let row: InstanceRow = from_json(row).map_err(|error| format!("an instance: {error}"))?;
         self.past.instances.push(row.into_summary());
         Ok(())
     }
 
     pub fn finish(mut self) -> Past {
-        self.past.tokens.sort_by_key(|token| token.id);
-        self.past.instances.sort_by_key(|instance| instance.id);
+        sort_by_key(&mut self.past.tokens, |token| token.id);
+        sort_by_key(&mut self.past.instances, |instance| instance.id);
         self.past
     }
 }
@@ -174,7 +170,7 @@ fn shared(node_ids: &mut BTreeSet<Rc<str>>, node_id: String) -> Rc<str> {
 
 /// A token from its whole row.
 pub fn token(id: u64, status: &str, row: &str, snapshot: &Snapshot) -> Result<Token, String> {
-    let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let row: TokenRow = from_json(row).map_err(|error| format!("token t{id}: {error}"))?;
     row.into_token(id, parse_status(status)?, snapshot)
 }
 
@@ -185,7 +181,7 @@ pub fn token_to_go_on(
     row: &str,
     snapshot: &Snapshot,
 ) -> Result<Result<Token, Misfit>, String> {
-    let row: TokenRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let row: TokenRow = from_json(row).map_err(|error| format!("token t{id}: {error}"))?;
     let has_node = |node_id: &str| snapshot.workflow.node_index(node_id).is_some();
     let misfit = match &row.joins_at {
         _ if !has_node(&row.node_id) => Some((row.node_id.clone(), "the version has no such node")),
@@ -202,13 +198,13 @@ pub fn token_to_go_on(
 }
 
 pub fn instance(row: &str, snapshot: &Snapshot) -> Result<Instance, String> {
-    let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+    let row: InstanceRow = from_json(row).map_err(|error| format!("an instance: {error}"))?;
     row.into_instance(snapshot)
 }
 
 /// An instance that a run goes on with, on a version that may lack its joins.
 pub fn instance_to_go_on(row: &str, snapshot: &Snapshot) -> Result<Result<Instance, Vec<Misfit>>, String> {
-    let row: InstanceRow = serde_json::from_str(row).map_err(|error| format!("an instance: {error}"))?;
+    let row: InstanceRow = from_json(row).map_err(|error| format!("an instance: {error}"))?;
     let missing = row.missing_joins(snapshot);
     if missing.is_empty() {
         return row.into_instance(snapshot).map(Ok);

@@ -5,8 +5,9 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::base::ordered::object_of;
 use crate::task::secret_encoding::{ENCODINGS, Encoding, Match, first_byte, match_start};
 
 pub const REDACTED: &str = "[redacted]";
@@ -87,7 +88,7 @@ impl Redactor {
                 if fields.keys().any(|key| self.finds(key)) {
                     let fields_before = std::mem::take(fields).into_iter();
                     let clean = fields_before.map(|(key, field)| (self.text(key), field));
-                    *fields = clean.collect::<Map<_, _>>();
+                    *fields = object_of(clean);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::ordered::object_of;
 use crate::base::time::Millis;
 use crate::definition::shell::{Runner, Shell};
 use crate::task::context::plain;
@@ -40,7 +41,7 @@ pub fn order(shell: &Shell, call: &ActionCall, key: &str, now: Millis) -> Result
         other => object(other, "env")?,
     };
     let env = env.into_iter().filter(|(_, value)| !value.is_null());
-    let env: Map<String, Value> = env.map(|(name, value)| (name, plain(value).into())).collect();
+    let env: Map<String, Value> = object_of(env.map(|(name, value)| (name, plain(value).into())));
     let args = match rendered(&shell.args, "args")? {
         Value::Null => Vec::new(),
         Value::Array(args) => args,

@@ -1,6 +1,7 @@
 //! The spans of one token: the token itself, its gates, its wait at a join, its attempts as far as its rows tell of them, and the
 //! steps of the attempts.
 
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::base::trace::SpanId;
 use crate::protocol::task::{GenAi, GenAiOperation, StepReport, StepStatus};
@@ -27,7 +28,7 @@ pub(super) fn of(
     more: Vec<TracedEvent>,
 ) -> Vec<Span> {
     let mut events: Vec<TracedEvent> = token.events.iter().cloned().chain(more).collect();
-    events.sort_by_key(|event| event.seq);
+    sort_by_key(&mut events, |event| event.seq);
     let mut span = token_span(context, run_span, token, &events);
     let mut spans: Vec<Span> = token
         .gates

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::base::ordered::sort_by_key;
 use crate::base::trace::{RunSpans, TraceId};
 use crate::protocol::trace::{TracePage, TracedEvent, TracedGate, TracedRun};
 use crate::trace::span::{Attribute, AttributeValue, Interval, Span, SpanStatus, code_of};
@@ -149,7 +150,7 @@ const SHOWN_AS_SPANS: &[&str] = &[
 
 pub(super) fn add_events(span: &mut Span, mut events: Vec<TracedEvent>) {
     events.retain(|event| !SHOWN_AS_SPANS.contains(&event.kind.as_str()));
-    events.sort_by_key(|event| (event.at, event.seq));
+    sort_by_key(&mut events, |event| (event.at, event.seq));
     for event in events {
         let text = |name, value: Option<String>| {
             let value = AttributeValue::Text(code_of(&value?));

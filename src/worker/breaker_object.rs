@@ -10,6 +10,7 @@ use worker::{
 };
 
 use crate::api::error::Error;
+use crate::base::from_json::from_json;
 use crate::breaker::machine::{AdmissionDecision, Breaker, BreakerEvent, Settings};
 use crate::protocol::breaker::{self, AdmissionRequest, AdmissionResponse, OutcomeReport};
 use crate::worker::api::respond::{self, ApiResult};
@@ -62,12 +63,12 @@ impl BreakerObject {
         let path = request.url()?.path().to_string();
         match (request.method(), path.as_str()) {
             (Method::Post, "/ask") => {
-                let asked: AdmissionRequest = serde_json::from_str(&request.text().await?)?;
+                let asked: AdmissionRequest = from_json(&request.text().await?)?;
                 let deadline_at = asked.deadline_at;
                 self.admission(&asked.key, BreakerEvent::AdmissionRequested { deadline_at })
             }
             (Method::Post, "/report") => {
-                let report: OutcomeReport = serde_json::from_str(&request.text().await?)?;
+                let report: OutcomeReport = from_json(&request.text().await?)?;
                 let (outcome, trial) = (report.outcome, report.trial);
                 self.admission(&report.key, BreakerEvent::CallEnded { outcome, trial })
             }
@@ -121,7 +122,7 @@ impl BreakerObject {
         match rows.first().map(Vec::as_slice) {
             Some([SqlStorageValue::String(key), SqlStorageValue::String(value)]) => Ok(StoredBreaker {
                 key: Some(key.clone()),
-                breaker: serde_json::from_str(value)?,
+                breaker: from_json(value)?,
             }),
             None => Ok(StoredBreaker::default()),
             Some(_) => Err("the row of the breaker is not two texts".into()),

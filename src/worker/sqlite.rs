@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use wasm_bindgen::prelude::*;
 use worker::{Error, Result, SqlStorage, SqlStorageValue, Storage};
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::run::{MeasuredRows, Patch, WrittenAt};
 use crate::storage::commit::{Commit, EVENT, INSTANCE, TOKEN, event_key, token_key, undo_key};
@@ -164,7 +165,7 @@ impl Sqlite {
                 key: text(key),
                 node_id: Some(text(node_id)).filter(|id| !id.is_empty()),
                 token_id: Some(text(token_id)).filter(|id| !id.is_empty()),
-                event: serde_json::from_str(&text(event))?,
+                event: from_json(&text(event))?,
             })
         })
         .collect()
@@ -188,7 +189,7 @@ impl Sqlite {
     pub fn undo(&self, token: u64, at: WrittenAt) -> Result<Vec<Patch>> {
         let rows = self.read(schema::LOAD_UNDO, vec![undo_key(token, at).into()])?;
         let row = rows.first().and_then(|row| row.first()).map(text);
-        Ok(serde_json::from_str(&row.unwrap_or_default())?)
+        Ok(from_json(&row.unwrap_or_default())?)
     }
 
     fn list(&self, statement: &str, after: String, most: u64) -> Result<Vec<ListedRow>> {

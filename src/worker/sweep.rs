@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use wasm_bindgen::JsValue;
 use worker::{D1Database, Env, Result};
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::index::metrics::samples::SweepPass;
 use crate::index::run_summary::{ProbeResponse, RunSummary};
@@ -201,8 +202,9 @@ async fn probe(env: &Env, id: &str) -> std::result::Result<ProbeResponse, String
         .send(&RunRequest::Probe)
         .await?
     {
-        RunResponse::Done(text) => serde_json::from_str(&text)
-            .map_err(|error| format!("the run's object answered what is no summary: {error}")),
+        RunResponse::Done(text) => {
+            from_json(&text).map_err(|error| format!("the run's object answered what is no summary: {error}"))
+        }
         other => {
             let (status, _) = other.into_parts();
             Err(format!("the run's object answered with status {status}"))

@@ -8,6 +8,7 @@ use futures_util::future::{Either, join_all, select};
 use serde_json::json;
 use worker::{Env, MessageBatch, MessageExt};
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::protocol::run::{HeartbeatResponse, RunRequest, RunResponse};
 use crate::protocol::task::{PROGRESS_LINE, StepProgress, TaskMessage, TaskProgress, TaskReport};
@@ -51,7 +52,7 @@ pub async fn consume(batch: MessageBatch<()>, env: &Env) {
     let messages: Vec<_> = batch.raw_iter().collect();
     join_all(messages.iter().map(|message| async move {
         let text = message.body().as_string().unwrap_or_default();
-        match serde_json::from_str::<TaskMessage>(&text) {
+        match from_json::<TaskMessage>(&text) {
             Ok(task) => match run_attempt(&task, message.id(), env).await {
                 AckDecision::Ack => message.ack(),
                 AckDecision::Retry => message.retry(),
@@ -110,7 +111,7 @@ async fn run_attempt(task: &TaskMessage, claimant: String, env: &Env) -> AckDeci
 
 /// The object would refuse any other report without recording why the attempt is silent.
 fn report_of(text: &str, task: &TaskMessage) -> Option<TaskReport> {
-    let report: TaskReport = serde_json::from_str(text).ok()?;
+    let report: TaskReport = from_json(text).ok()?;
     (report.token_id == task.token_id && report.epoch == task.epoch).then_some(report)
 }
 
@@ -173,7 +174,7 @@ fn read_lines(lines: &str, mut latest: StepProgress) -> (StepProgress, Option<St
             return (latest, Some(line.to_string()));
         };
         // Progress that cannot be read changes nothing: the report still counts.
-        if let Ok(read) = serde_json::from_str::<TaskProgress>(json) {
+        if let Ok(read) = from_json::<TaskProgress>(json) {
             latest = read.progress.after(latest.partial);
         }
     }
@@ -182,7 +183,7 @@ fn read_lines(lines: &str, mut latest: StepProgress) -> (StepProgress, Option<St
 
 /// Of an order, or of the response to a heartbeat.
 fn run_ends_at(text: &str) -> Option<Millis> {
-    let read: HeartbeatResponse = serde_json::from_str(text).unwrap_or_default();
+    let read: HeartbeatResponse = from_json(text).unwrap_or_default();
     read.run_ends_at
 }
 

@@ -43,7 +43,7 @@ fn the_whole_view_of_a_failed_run() {
                  "what": "go on from what failed, with the state as it is and the steps that were finished"},
                 {"mode": "discard_and_retry", "open": true,
                  "what": "go on from the last checkpoint; what the failed steps did is dropped"},
-                {"mode": "escalate", "open": true, "what": "stand in front of a person, ready to go on"},
+                {"mode": "escalate", "open": true, "what": "a person decides first whether it goes on"},
             ],
             "recommended": "retry_step", "why": "what failed may have passed by now",
             "version": {"current": 1, "recommended": false, "why": null, "how": null},

@@ -16,6 +16,7 @@ use curfew::base::failure::FailureClass;
 use curfew::definition::event_kinds::EVENT_KINDS;
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::caller::Caller;
+use curfew::replay::WhatIfBody;
 use curfew::run::{RunStatus, TokenStatus};
 use curfew::simulate::SimulateBody;
 use serde_json::{Value, json};
@@ -196,6 +197,7 @@ fn every_body_has_the_fields_that_its_reader_knows() {
             BodyRule::Start => known(StartBody::read(&probe, &rules)),
             BodyRule::Analyze { id } => known(AnalyzeBody::read(&probe, id)),
             BodyRule::Batch => known(batch::items(&probe)),
+            BodyRule::WhatIf => known(WhatIfBody::read(&probe)),
             BodyRule::Simulate => known(SimulateBody::read(&probe, &rules)),
             BodyRule::Control(control) => known(control.check(&probe)),
             BodyRule::Bulk(control) => {

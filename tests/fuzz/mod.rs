@@ -5,6 +5,7 @@
 //! An input that panics is printed. Added to the corpus, it is tried first.
 
 mod credentials;
+mod exports;
 mod targets;
 
 use std::fs;

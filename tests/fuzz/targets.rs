@@ -13,8 +13,10 @@ use curfew::base::time::{parse_duration, parse_moment};
 use curfew::cel::{Expression, Scope, Template};
 use curfew::definition::snapshot::{DocumentKind, Library, check};
 use curfew::definition::timeouts::{Preset, TimeoutRules};
+use curfew::engine;
 use curfew::protocol::caller::Caller;
 use curfew::protocol::task::{TaskOrder, TaskReport};
+use curfew::replay::{WhatIfBody, json_patch};
 use curfew::run::{Capability, Event};
 use curfew::simulate::{Deployment, simulate_alone};
 use curfew::task::sse::SseParser;
@@ -43,6 +45,28 @@ fn documents() {
                 check(kind, &document, &Library::new(), &rules).ok();
             }
         }
+    });
+}
+
+/// Each line is a request to the engine; a session is open.
+#[test]
+fn steps() {
+    let open =
+        json!({"op": "open", "workflow": {"id": "w", "nodes": [{"id": "ask", "gate": {}}], "timeout": "1h"}})
+            .to_string();
+    let answer = |request: &str| -> Value {
+        let answer: Value = serde_json::from_str(&engine::call(request)).expect("an answer is JSON");
+        let status = answer["error"]["status"].as_u64().unwrap_or(200);
+        assert!(status < 500, "{request}: {answer}");
+        answer
+    };
+    fuzz("steps", |bytes| {
+        let session = answer(&open)["ok"]["session"].to_string();
+        let text = String::from_utf8_lossy(bytes);
+        for request in text.lines() {
+            answer(&request.replace("SESSION", &session));
+        }
+        answer(&json!({"op": "close", "session": session.parse::<u64>().ok()}).to_string());
     });
 }
 
@@ -215,6 +239,12 @@ impl Request<'_> {
                 Ok(())
             }
             Route::Simulate => simulate_alone(&body, rules, &Deployment::default()).map(drop),
+            Route::ExportRun { .. } => query.redacts_values().map(drop),
+            Route::WhatIf { .. } => {
+                let mut document = json!({"id": "flow", "nodes": [{"id": "a"}]});
+                let body = WhatIfBody::read(&body)?;
+                json_patch::apply(&mut document, &body.changes)
+            }
             Route::ListRuns => query.run_list().map(drop),
             Route::ListTokens { .. }
             | Route::ListEvents { .. }

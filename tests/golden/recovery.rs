@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use super::check_json;
 use super::time::{at_the_gate, late};
 use crate::run::driver::Driver;
+use crate::run::graphs::three;
+use crate::why::{records, why};
 
 /// The event in row `number` of those that have a row of their own.
 fn entry(run: &Driver, number: usize) -> RunEvent {
@@ -55,6 +57,34 @@ fn views_of_the_timeout_of_a_run() {
         "a warning is none"
     );
     assert_eq!(recovery::timeout_line(&run.run.header, &none), None);
+}
+
+/// Records as `GET /v1/runs/{id}/timeouts/{n}` shows them, of each layer.
+#[test]
+fn views_of_timeouts_with_their_cause() {
+    let single = |name: &str, run: &Driver, number: usize| {
+        let record = records(run).swap_remove(number);
+        let mut view = recovery::timeout(&run.run, &record, &past(run).tokens).expect("a record");
+        view["why"] = why(run, number);
+        check_json(&format!("view_timeout_why_{name}.json"), &view);
+    };
+    single("step", &late(), 0);
+    single("run", &at_the_gate(), 1);
+    let mut join = Driver::start(three(
+        json!({"timeout": "5s", "on_timeout": "proceed_with_available"}),
+    ));
+    join.at(2_000)
+        .succeed("t2@1", json!(1))
+        .at(7_000)
+        .wake("t3@1 t4@1");
+    join.at(8_000)
+        .succeed("t3@1", json!(2))
+        .at(9_500)
+        .succeed("t4@1", json!(3));
+    single("join", &join, 0);
+    let mut gate = Driver::start(json!({"nodes": [{"id": "ask", "gate": {"timeout": "10s"}}]}));
+    gate.at(8_500).wake("").at(11_000).wake("");
+    single("gate", &gate, 0);
 }
 
 #[test]

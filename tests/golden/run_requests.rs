@@ -203,6 +203,7 @@ fn requests() -> Vec<RunRequest> {
         RunRequest::Probe,
         RunRequest::Abandon,
         RunRequest::ReadWorkflow,
+        RunRequest::ReadRecording,
         RunRequest::Retry {
             mode: RetryMode::RetryStep,
             token_id: None,

@@ -18,6 +18,7 @@ mod outcome;
 mod progress;
 mod properties;
 mod queue;
+mod replays;
 mod simulation;
 mod traces;
 mod versions;

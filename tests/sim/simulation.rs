@@ -62,6 +62,8 @@ pub struct Simulation {
     pub(super) document: Value,
     pub(super) input: Value,
     pub(super) version: u64,
+    /// All versions, resolved.
+    pub(super) versions: BTreeMap<u64, Value>,
     faulty_events: u64,
     /// No operator acts any more.
     pub(super) is_unattended: bool,
@@ -118,6 +120,7 @@ impl Simulation {
         Simulation {
             simulator: Simulator::new(Rc::clone(&environment), config, invocation_calls),
             environment,
+            versions: BTreeMap::from([(1, json!(store_document(&document)))]),
             document,
             input,
             version: 1,
@@ -184,6 +187,26 @@ impl Simulation {
     }
 
     pub fn run(mut self) -> Outcome {
+        self.run_to_end();
+        let mut snapshots = Default::default();
+        for (id, run) in &self.runs {
+            let continued = run
+                .check_end(&mut snapshots)
+                .unwrap_or_else(|broken| panic!("{id}: {broken}"));
+            self.environment.outcome.borrow_mut().joins_continued += continued;
+            if run.store().header().is_some() {
+                self.environment.check_all_received(id, &run.store());
+            }
+        }
+        self.check_ends();
+        self.environment.check_all_published();
+        self.count_ends();
+        self.check_traces();
+        self.environment.outcome.take()
+    }
+
+    /// Until every run was deleted.
+    pub(super) fn run_to_end(&mut self) {
         while self.runs.values().any(|run| !run.is_over()) {
             let events = {
                 let mut outcome = self.environment.outcome.borrow_mut();
@@ -211,18 +234,6 @@ impl Simulation {
             }
             self.check_children_are_paused();
         }
-        for (id, run) in &self.runs {
-            let continued = run.check_end().unwrap_or_else(|broken| panic!("{id}: {broken}"));
-            self.environment.outcome.borrow_mut().joins_continued += continued;
-            if run.store().header().is_some() {
-                self.environment.check_all_received(id, &run.store());
-            }
-        }
-        self.check_ends();
-        self.environment.check_all_published();
-        self.count_ends();
-        self.check_traces();
-        self.environment.outcome.take()
     }
 
     pub(super) fn faults_are_over(&self) -> bool {

@@ -24,6 +24,7 @@ impl Simulation {
         self.version += 1;
         stored.version = self.version;
         self.document = document;
+        self.versions.insert(self.version, json!(stored));
         self.environment
             .note(run_id, &format!("version {}: {}", self.version, self.document));
         let stored = to_raw_value(&stored).expect("a snapshot is JSON");

@@ -7,6 +7,7 @@ mod children;
 mod engine;
 mod faults;
 mod golden;
+mod sessions;
 mod waits;
 
 use curfew::api::error::Error;

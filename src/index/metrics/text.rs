@@ -6,6 +6,8 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use crate::base::failure::FailureClass;
+use crate::base::from_json::from_json;
+use crate::base::ordered::sort_by;
 use crate::base::time::Millis;
 use crate::index::metrics::{BREAKERS_MAX, STEP_MS, STEPS, samples};
 use crate::run::{LATENESS_BOUNDS_MS, NODE_BOUNDS_MS, OTHER, RUN_BOUNDS_MS, RunStatus, TimeoutScope};
@@ -47,7 +49,7 @@ impl Scraped {
                 "parked_since" => scraped.parked_since = Some(row.number),
                 // `samples`. A row that is no map of totals is of a newer build, and left out.
                 _samples => {
-                    let samples: Samples = serde_json::from_str(&row.text).unwrap_or_default();
+                    let samples: Samples = from_json(&row.text).unwrap_or_default();
                     match (row.workflow.as_str(), row.node.as_str()) {
                         ("", "") => scraped.runs = samples,
                         ("", SWEEP) => scraped.sweep = samples,
@@ -223,7 +225,9 @@ fn shown_breakers(breakers: Vec<(String, String)>) -> Vec<(String, u64)> {
         .into_iter()
         .map(|(key, state)| (key, state_number(&state)))
         .collect();
-    states.sort_by(|(key, state), (other_key, other)| (*state == 0, key).cmp(&(*other == 0, other_key)));
+    sort_by(&mut states, |(key, state), (other_key, other)| {
+        (*state == 0, key).cmp(&(*other == 0, other_key))
+    });
     let rest = states.split_off(states.len().min(BREAKERS_MAX));
     if let Some(worst) = rest.iter().map(|(_, state)| *state).max() {
         states.push((OTHER.to_string(), worst));

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::failure::Failure;
+use crate::base::ordered::set_of;
 use crate::run::fan::instance::{FanIn, InstanceId};
 use crate::run::header::RunStatus;
 use crate::run::state::Run;
@@ -59,10 +60,11 @@ impl Run {
     /// The members of an instance that have not arrived at its join at `node`.
     pub(super) fn late_members(&self, id: InstanceId, node: usize) -> Vec<TokenId> {
         let arrivals = self.fans.fan_in(id, node).arrivals();
-        let arrived: BTreeSet<TokenId> = arrivals
-            .into_iter()
-            .flat_map(|arrivals| arrivals.iter().map(|(_, arrival)| arrival.token))
-            .collect();
+        let arrived: BTreeSet<TokenId> = set_of(
+            arrivals
+                .into_iter()
+                .flat_map(|arrivals| arrivals.iter().map(|(_, arrival)| arrival.token)),
+        );
         let mut late = self.all_members(id);
         late.retain(|token| !arrived.contains(token));
         late.sort();

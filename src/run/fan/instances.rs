@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::base::failure::Failure;
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::run::fan::instance::{Arrival, Branch, FanIn, FanInState, Instance, InstanceId, InstanceStatus};
 use crate::run::time::row_events::RowEvent;
@@ -354,7 +355,7 @@ impl Instances {
     /// them. Returns those that their joins had closed, with all instances inside them: they stay closed.
     pub fn mark_closed_by_run_end(&mut self, end: u64) -> BTreeSet<InstanceId> {
         // Inner instances have higher numbers than those around them.
-        self.closed.sort_by_key(|instance| instance.id);
+        sort_by_key(&mut self.closed, |instance| instance.id);
         let mut decided = std::mem::take(&mut self.decided);
         for instance in &mut self.closed {
             let parent = instance.parent.as_ref();

@@ -130,6 +130,12 @@ impl NotifySettings {
     };
 }
 
+impl Default for NotifySettings {
+    fn default() -> NotifySettings {
+        NotifySettings::DEFAULT
+    }
+}
+
 /// A target of the deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentTarget {

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::base::limits::{NOTIFICATIONS_KEPT, NOTIFICATIONS_PENDING, NOTIFICATIONS_PENDING_OF_RUN};
+use crate::base::ordered::sort_by_key;
 use crate::base::text::truncate;
 use crate::base::time::{HOUR, Millis, SECOND};
 use crate::protocol::notification::{NotificationReport, NotificationTarget};
@@ -210,7 +211,7 @@ impl Notifications {
             .filter(|queue| queue.due_at <= now)
             .map(|queue| (queue.due_at, queue))
             .collect();
-        due.sort_by_key(|(due_at, _)| *due_at);
+        sort_by_key(&mut due, |(due_at, _)| *due_at);
         for (_, queue) in due {
             match (queue.in_flight, slots) {
                 _ if calls == 0 => return,

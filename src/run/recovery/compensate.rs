@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::failure::Failure;
+use crate::base::ordered::{map_of, sort_by_key};
 use crate::run::event::{Past, TokenSummary};
 use crate::run::recovery::ending::{EndPhase, shortened};
 use crate::run::state::Run;
@@ -170,11 +171,11 @@ impl Run {
             .into_values()
             .filter(|token| !compensated.contains(&token.id))
             .collect();
-        remaining.sort_by_key(|token| (token.exit_order, token.id));
+        sort_by_key(&mut remaining, |token| (token.exit_order, token.id));
         let node_ids = remaining
             .iter()
             .map(|token| (token.id, Rc::clone(&token.node_id)));
-        compensations.node_ids = node_ids.collect();
+        compensations.node_ids = map_of(node_ids);
         compensations.remaining = Some(remaining.into_iter().map(|token| token.id).collect());
         self.compensations = compensations;
     }

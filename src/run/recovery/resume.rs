@@ -7,6 +7,7 @@ use std::rc::Rc;
 use serde_json::json;
 
 use crate::base::failure::Failure;
+use crate::base::ordered::{map_of, set_of, sort_by_key};
 use crate::definition::node::NodeRole;
 use crate::definition::snapshot::Snapshot;
 use crate::run::event::{InstanceSummary, Past, ResumeRows, RetryMode, TokenSummary};
@@ -147,18 +148,18 @@ impl Run {
         let end = self.header.ends;
         let is_closed = |instance: &&InstanceSummary| instance.is_closed_by(end);
         let closed: Vec<&InstanceSummary> = past.instances.iter().filter(is_closed).collect();
-        let mut instances: BTreeSet<InstanceId> = closed.iter().map(|instance| instance.id).collect();
+        let mut instances: BTreeSet<InstanceId> = set_of(closed.iter().map(|instance| instance.id));
         let is_interrupted = |token: &&TokenSummary| token.interrupted.is_some_and(|cut| cut.end == end);
         // Earlier builds could fail a run whose cancellation had been decided, and marked what was live then.
         let is_reopened = |token: &&TokenSummary| token.branch.is_none_or(|(id, _)| instances.contains(&id));
-        let mut tokens: BTreeSet<TokenId> = past
-            .tokens
-            .iter()
-            .filter(is_interrupted)
-            .filter(is_reopened)
-            .filter(|token| self.is_declared(&token.node_id))
-            .map(|token| token.id)
-            .collect();
+        let mut tokens: BTreeSet<TokenId> = set_of(
+            past.tokens
+                .iter()
+                .filter(is_interrupted)
+                .filter(is_reopened)
+                .filter(|token| self.is_declared(&token.node_id))
+                .map(|token| token.id),
+        );
         let by_branch = Branches::of(past);
         let mut open = closed;
         while let Some(instance) = open.pop() {
@@ -318,7 +319,9 @@ impl Run {
             .filter(|token| token.join.is_none())
             .filter(|token| chosen.is_none_or(|chosen| chosen == token.id))
             .collect();
-        writers.sort_by_key(|token| std::cmp::Reverse((token.exit_order, token.id)));
+        sort_by_key(&mut writers, |token| {
+            std::cmp::Reverse((token.exit_order, token.id))
+        });
         let lists = writers.iter().map(|token| token.undo.writes.as_slice());
         let inverse = self.context.undo_with_inverse(lists);
         self.changes.merge_undo.extend(inverse);
@@ -447,7 +450,7 @@ fn could_fire(snapshot: &Snapshot, instance: &InstanceSummary, branches: &Branch
 
 /// The rows of the plan's tokens, in the order of their creation.
 fn whole_tokens<'a>(plan: &ResumePlan, rows: &'a ResumeRows) -> Result<Vec<&'a Token>, Rejection> {
-    let by_id: BTreeMap<TokenId, &Token> = rows.tokens.iter().map(|token| (token.id, token)).collect();
+    let by_id: BTreeMap<TokenId, &Token> = map_of(rows.tokens.iter().map(|token| (token.id, token)));
     let whole = plan.tokens.iter().map(|id| {
         let unread = || Rejection::NotResumable(format!("token {id} could not be read; try again"));
         by_id.get(id).copied().ok_or_else(unread)

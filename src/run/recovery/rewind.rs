@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::ordered::sort_by_key;
 use crate::definition::snapshot::Snapshot;
 use crate::run::context::Context;
 use crate::run::event::{RestartPoint, TokenSummary};
@@ -61,7 +62,7 @@ impl Rewind {
         };
         let stands = |write: &Write| stretches.iter().any(|stretch| stretch.holds(write));
         let mut writes: Vec<Write> = past.iter().flat_map(Write::of).filter(stands).collect();
-        writes.sort_by_key(|write| std::cmp::Reverse(write.moment()));
+        sort_by_key(&mut writes, |write| std::cmp::Reverse(write.moment()));
         Ok(Rewind {
             node,
             target: target.id,

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::limits::{ROW_BYTES, TooLarge};
+use crate::base::ordered::set_of;
 use crate::definition::node::NodeKind;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::wait::Wait;
@@ -278,10 +279,8 @@ fn kind_of(snapshot: &Snapshot, node: usize) -> &'static str {
 /// The nodes from which a group is fanned out.
 fn fanning_out<'a>(workflow: &'a Workflow, group: &str) -> BTreeSet<&'a str> {
     let transitions = workflow.transitions.iter();
-    transitions
-        .filter(|transition| transition.group.as_deref() == Some(group))
-        .map(|transition| workflow.nodes[transition.from].id.as_str())
-        .collect()
+    let of_group = transitions.filter(|transition| transition.group.as_deref() == Some(group));
+    set_of(of_group.map(|transition| workflow.nodes[transition.from].id.as_str()))
 }
 
 /// The counters of loops under the ids that their transitions have in the new version. A transition without an id is numbered, so

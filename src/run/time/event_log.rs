@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::base::ordered::set_of;
 use crate::base::time::Millis;
 use crate::run::header::RunStatus;
 use crate::run::state::Run;
@@ -144,7 +145,7 @@ impl EventLog {
         EventLog {
             last_seq,
             has_rows,
-            late_attempts: late_attempts.into_iter().collect(),
+            late_attempts: set_of(late_attempts),
             new: Vec::new(),
         }
     }

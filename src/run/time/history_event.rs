@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::base::ordered::sort_by_key;
 use crate::base::time::Millis;
 use crate::run::decision::Write;
 use crate::run::state::Run;
@@ -171,7 +172,7 @@ impl Run {
             .filter_map(Write::event)
             .filter(|event| event.seq > after);
         events.extend(of_log.map(HistoryEvent::of_log));
-        events.sort_unstable_by_key(|event| event.seq);
+        sort_by_key(&mut events, |event| event.seq);
         events
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::base::ordered::object_of;
 use crate::base::time::Millis;
 use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::StepStatus;
@@ -193,13 +194,8 @@ impl Run {
         let working = at_work.clone().map(|token| (self.node_id(token), token));
         let (partial_artifacts, artifacts_cut) = partial_artifacts::shared(working);
         let at_work: Vec<Value> = at_work.take(SHOWN).map(|token| self.place_of(token)).collect();
-        let counts: Value = self
-            .tokens
-            .counts()
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(status, count)| (status.name().to_string(), json!(count)))
-            .collect();
+        let counts = self.tokens.counts().iter().filter(|(_, count)| **count > 0);
+        let counts = object_of(counts.map(|(status, count)| (status.name().to_string(), json!(count))));
         TimeoutRecord {
             timeout_event: self.timeout_event(passed, began_at),
             last_known_state: LastKnownState {

@@ -165,7 +165,7 @@ impl Run {
         let fields = json!({
             "token_id": id.to_string(),
             "workflow_run_id": self.header.id,
-            "node_id": self.snapshot.workflow.nodes[token.node].id,
+            "node_id": self.snapshot.workflow.nodes[token.node].shown_id(),
             "timeout_type": "execution",
             "timeout_duration_ms": record.timeout_event.timeout_ms,
             "policy_applied": action.policy(),

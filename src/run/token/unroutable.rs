@@ -11,7 +11,7 @@ use crate::run::time::event_log::RunEventKind;
 use crate::run::token::{Lane, Token, TokenId, TokenStatus};
 
 /// The dispatch bindings of this deployment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routes {
     /// The service binding to executors. Queue consumers need it, too.
     pub executor: bool,

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::ordered::map_of;
 use crate::base::time::Millis;
 use crate::run::time::row_events::RowEvent;
 use crate::run::token::TokenId;
@@ -27,7 +28,7 @@ impl Gates {
         let run_gate = gates.iter().find(is_open_run_gate);
         Gates {
             open_run_gate: run_gate.map(|gate| gate.id.clone()),
-            by_id: gates.into_iter().map(|gate| (gate.id.clone(), gate)).collect(),
+            by_id: map_of(gates.into_iter().map(|gate| (gate.id.clone(), gate))),
             changed: BTreeSet::new(),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::ordered::set_of;
 use crate::base::text::shorten_to;
 use crate::base::time::{Millis, format_duration, parse_length, parse_moment};
 use crate::cel::Template;
@@ -142,20 +143,18 @@ impl Run {
 
     fn check_signal_name(&self, name: &str) -> Result<(), Rejection> {
         let nodes = self.snapshot.workflow.nodes.iter();
-        let known: BTreeSet<&String> = nodes
-            .filter_map(|node| match &node.kind {
-                NodeKind::Wait(wait) => Some(wait),
-                NodeKind::Task { .. }
-                | NodeKind::Action { .. }
-                | NodeKind::Workflow { .. }
-                | NodeKind::Gate(_)
-                | NodeKind::PassThrough => None,
-            })
-            .filter_map(|wait| match &**wait {
-                Wait::Signal { name, .. } => Some(name),
-                Wait::Sleep(_) | Wait::Until(_) => None,
-            })
-            .collect();
+        let waits = nodes.filter_map(|node| match &node.kind {
+            NodeKind::Wait(wait) => Some(wait),
+            NodeKind::Task { .. }
+            | NodeKind::Action { .. }
+            | NodeKind::Workflow { .. }
+            | NodeKind::Gate(_)
+            | NodeKind::PassThrough => None,
+        });
+        let known: BTreeSet<&String> = set_of(waits.filter_map(|wait| match &**wait {
+            Wait::Signal { name, .. } => Some(name),
+            Wait::Sleep(_) | Wait::Until(_) => None,
+        }));
         match known.iter().any(|it| *it == name) {
             true => Ok(()),
             false => Err(Rejection::UnknownSignal {

@@ -37,6 +37,11 @@ impl Waits {
         }
     }
 
+    /// Signals without a listener, by name, oldest first.
+    pub fn buffered(&self) -> &BTreeMap<String, Vec<Value>> {
+        &self.buffered
+    }
+
     pub fn begin(&mut self, token: TokenId, awaited: Awaited) {
         if let Awaited::Signal { name } = &awaited {
             self.listeners.entry(name.clone()).or_default().insert(token);

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::base::from_json::from_json;
 use crate::run::{EventSubject, HistoryEvent, RowEvent, TokenId};
 use crate::storage::commit::{GATE, HEADER, INSTANCE, TOKEN};
 
@@ -58,7 +59,7 @@ struct RowWithEvents {
 
 /// The events of one row, for stores that are not SQLite.
 pub fn events_of(key: &str, row: &str) -> Result<Vec<ListedRowEvent>, String> {
-    let row: RowWithEvents = serde_json::from_str(row).map_err(|error| format!("row {key}: {error}"))?;
+    let row: RowWithEvents = from_json(row).map_err(|error| format!("row {key}: {error}"))?;
     let events = row.events.into_iter();
     Ok(events
         .map(|event| ListedRowEvent {

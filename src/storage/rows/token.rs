@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::{is_false, is_zero, optional_values, present};
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{Checkpoint, StepReport};
@@ -372,7 +373,7 @@ pub fn past_token(
     row: &str,
     shared: &mut impl FnMut(String) -> Rc<str>,
 ) -> Result<TokenSummary, String> {
-    let row: PastRow = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
+    let row: PastRow = from_json(row).map_err(|error| format!("token t{id}: {error}"))?;
     let joins_at = row.joins_at.filter(|_| row.arrival.is_some());
     Ok(TokenSummary {
         id: TokenId(id),
@@ -418,7 +419,7 @@ struct UndoRow {
 
 /// `None`: the patches are a row of their own.
 pub fn patches_of(row: &str, at: WrittenAt) -> Result<Option<Vec<Patch>>, serde_json::Error> {
-    let row: UndoRow = serde_json::from_str(row)?;
+    let row: UndoRow = from_json(row)?;
     let patches = match at {
         WrittenAt::Exit => patches(row.undo, row.undo_patches),
         WrittenAt::Birth => patches(row.merge_undo, row.merge_undo_patches),
@@ -432,7 +433,7 @@ pub fn error_of(row: &str) -> Result<Option<Failure>, serde_json::Error> {
         #[serde(default)]
         error: Option<Failure>,
     }
-    Ok(serde_json::from_str::<ErrorRow>(row)?.error)
+    Ok(from_json::<ErrorRow>(row)?.error)
 }
 
 #[derive(Deserialize)]
@@ -446,7 +447,7 @@ struct ContextRow {
 
 /// Names and values of the context that the row of a token with status `COMPLETED_WITH_CONTEXT` holds.
 pub fn context_on_token(row: &str) -> Result<Vec<(String, Value)>, serde_json::Error> {
-    let ContextRow { output, kept } = serde_json::from_str(row)?;
+    let ContextRow { output, kept } = from_json(row)?;
     Ok(kept
         .into_iter()
         .map(|(name, value)| (name, value.unwrap_or_else(|| output.clone())))

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::protocol::task::StepReport;
 use crate::protocol::trace::{TracedBranch, TracedError, TracedEvent, TracedStep, TracedToken};
@@ -40,7 +41,7 @@ struct CompensatesPart {
 
 /// Kinds of actions, nodes and gates are added by the reader of the row: they are not on it.
 pub fn traced_token(id: u64, status: &str, row: &str) -> serde_json::Result<TracedToken> {
-    let row: TokenRow = serde_json::from_str(row)?;
+    let row: TokenRow = from_json(row)?;
     let lane = row.lane.map(|lane| match lane {
         Lane::Inline => "inline",
         Lane::Direct => "direct",

@@ -19,6 +19,7 @@ use crate::api::live::Watch;
 use crate::api::query::Query;
 use crate::api::routes::Route;
 use crate::api::scope;
+use crate::base::from_json::from_json;
 use crate::base::trace::TraceParent;
 use crate::protocol::caller::Caller;
 use crate::protocol::run::{PageRequest, RunRequest, WorkflowResponse};
@@ -31,9 +32,11 @@ use crate::worker::api::documents;
 use crate::worker::api::live;
 use crate::worker::api::prepare_start;
 use crate::worker::api::publish_event::{self, Occurrence};
+use crate::worker::api::replay;
 use crate::worker::api::request::{header, read_bytes, traceparent};
 use crate::worker::api::respond::{self, ApiResult, response};
 use crate::worker::api::simulate;
+use crate::worker::api::timeout;
 use crate::worker::index::{breakers, gates, metrics, operations, runs};
 use crate::worker::platform::http_client::{self, Peer};
 use crate::worker::platform::{self, deadline};
@@ -43,7 +46,7 @@ const JSON: &str = "application/json";
 const JSON_SCHEMA: &str = "application/schema+json";
 const NDJSON: &str = "application/x-ndjson";
 /// How long an object may take to respond, in addition to the wait that the caller asked for.
-const OBJECT_MS: u64 = 10_000;
+pub const OBJECT_MS: u64 = 10_000;
 
 /// `bound`: the name of the Worker that calls over a service binding. It needs no credential.
 pub async fn fetch(request: Request, env: Env, bound: Option<String>) -> Result<Response> {
@@ -270,23 +273,29 @@ async fn handle(
                 (Err(error), _) | (_, Err(error)) => Err(error),
             }
         }
-        Route::ReadTimeout { run, id } => {
-            return forward(env, Some(&caller), &run, RunRequest::ReadTimeout { id }).await;
-        }
+        Route::ReadTimeout { run, id } => return read_timeout(env, &caller, &run, id).await,
         Route::ReadDeliverable { run } => {
             return forward(env, Some(&caller), &run, RunRequest::ReadDeliverable).await;
         }
         Route::ReadResumeOptions { run } => {
             return forward(env, Some(&caller), &run, RunRequest::ReadResumeOptions).await;
         }
+        Route::ExportRun { run } => match query.redacts_values() {
+            Ok(is_redacted) => match replay::export(env, &caller, &run, is_redacted).await? {
+                Ok(text) => return Ok(ApiResponse::Ready(respond::text(200, JSON, &text)?)),
+                Err(error) => Err(error),
+            },
+            Err(error) => Err(error),
+        },
+        Route::WhatIf { run } => replay::what_if(env, &caller, &run, &body).await?,
         Route::Callback { capability } => return deliver_callback(env, capability, body).await,
         Route::PublishEvent { name } => {
             let key = header(request, "idempotency-key");
             publish(env, &caller, &name, key, &body, traceparent(request)).await?
         }
-        Route::ListGates => match query.gate_page() {
-            Ok((after, limit)) => {
-                let page = gates::list(&env.d1("DB")?, &caller.workflows, &after, limit).await?;
+        Route::ListGates => match query.gate_list() {
+            Ok(list) => {
+                let page = gates::list(&env.d1("DB")?, &caller.workflows, &list).await?;
                 return Ok(ApiResponse::Ready(respond::page(&page)?));
             }
             Err(error) => Err(error),
@@ -392,7 +401,7 @@ async fn forward_on_version(
         refused => return Ok(refused),
     };
     let text = JsFuture::from(response.text()?).await?.as_string();
-    let workflow: WorkflowResponse = serde_json::from_str(&text.unwrap_or_default())?;
+    let workflow: WorkflowResponse = from_json(&text.unwrap_or_default())?;
     match prepare_start::version_for_run(env, &workflow.workflow_id, version, run).await? {
         Ok(resolved) => forward(env, Some(caller), run, request.on_version(resolved)).await,
         Err(error) => Ok(ApiResponse::Json(Err(error))),
@@ -474,6 +483,17 @@ fn timed_out() -> Error {
         "timeout",
         "the object did not answer in time; the request may or may not have been carried out",
     )
+}
+
+/// A record of the object, with what the index knows of its node.
+async fn read_timeout(env: &Env, caller: &Caller, run: &str, id: u64) -> Result<ApiResponse> {
+    let response = match forward(env, Some(caller), run, RunRequest::ReadTimeout { id }).await? {
+        ApiResponse::Ready(response) if response.status() == 200 => response,
+        other => return Ok(other),
+    };
+    let text = JsFuture::from(response.text()?).await?.as_string();
+    let view = serde_json::from_str(&text.unwrap_or_default())?;
+    Ok(ApiResponse::Json(Ok((200, timeout::add_usual(env, view).await))))
 }
 
 /// The timeout log of a run, one JSON object per line.

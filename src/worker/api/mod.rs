@@ -10,6 +10,8 @@ pub mod fetch;
 pub mod live;
 pub mod prepare_start;
 pub mod publish_event;
+mod replay;
 mod request;
 pub mod respond;
 mod simulate;
+mod timeout;

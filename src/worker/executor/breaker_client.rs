@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::json;
 use worker::Env;
 
+use crate::base::from_json::from_json;
 use crate::base::time::{Millis, SECOND};
 use crate::breaker::machine::CallOutcome;
 use crate::protocol::breaker::{AdmissionRequest, AdmissionResponse, OutcomeReport};
@@ -106,7 +107,5 @@ async fn send(
     let text = deadline::within(left_ms, exchange)
         .await
         .ok_or("no answer in time")??;
-    serde_json::from_str(&text)
-        .map(Some)
-        .map_err(|error| error.to_string())
+    from_json(&text).map(Some).map_err(|error| error.to_string())
 }

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::*;
 use worker::Env;
 
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::breaker::machine::CallOutcome;
 use crate::definition::action::ActionKind;
@@ -121,7 +122,7 @@ impl Drop for Listed {
 }
 
 async fn report(id: u32, order: &str, env: &Env, clock: &Clock) -> serde_json::Result<String> {
-    let order: TaskOrder = serde_json::from_str(order)?;
+    let order: TaskOrder = from_json(order)?;
     serde_json::to_string(&run(id, &order, env, clock).await)
 }
 

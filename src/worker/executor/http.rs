@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::base::failure::{Failure, FailureClass};
+use crate::base::from_json::from_json;
 use crate::base::limits::RESULT_BYTES;
 use crate::definition::http_request::HttpRequest;
 use crate::definition::service_call::ServiceCall;
@@ -54,7 +55,7 @@ pub async fn service_call(
     if received.text.is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(&received.text).map_err(|error| {
+    from_json(&received.text).map_err(|error| {
         Stopped::Failed(Failure::validation(
             "invalid_response",
             format!("the answer of \"{}\" is not JSON: {error}", service.binding),
@@ -170,7 +171,7 @@ fn parse_body(received: &Received) -> Result<Value, Failure> {
     if !is_json || received.text.is_empty() {
         return Ok(Value::String(received.text.clone()));
     }
-    serde_json::from_str(&received.text).map_err(|error| {
+    from_json(&received.text).map_err(|error| {
         Failure::validation(
             "invalid_response",
             format!("the answer says it is JSON but is not: {error}"),

@@ -4,6 +4,7 @@ use wasm_bindgen::prelude::*;
 use worker::Env;
 
 use crate::base::failure::Failure;
+use crate::base::from_json::from_json;
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
 use crate::task::notification;
 use crate::worker::executor::execute::{ReportSink, may_call_private, secret_store};
@@ -22,7 +23,7 @@ const TIMEOUT_MAX_MS: u64 = 60_000;
 #[wasm_bindgen]
 pub fn notify(id: u32, order: String, env: Env, sink: ReportSink) {
     inline_executor::run(id, async move {
-        let Ok(order) = serde_json::from_str::<NotificationOrder>(&order) else {
+        let Ok(order) = from_json::<NotificationOrder>(&order) else {
             return sink.fail("the body is no notification");
         };
         let report = post(&order, &env).await;

@@ -5,6 +5,7 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
 use crate::api::cursor::GatePosition;
+use crate::api::query::GateList;
 use crate::protocol::caller::WorkflowScope;
 use crate::worker::index::page::{Page, page_of_some, write_all};
 
@@ -18,18 +19,7 @@ const SAVE: &str = "INSERT INTO gates (run_id, id, status, opened_at, view) \
         AND (excluded.status <> 'open' \
             OR ifnull(excluded.view ->> '$.reminded_at', 0) > ifnull(gates.view ->> '$.reminded_at', 0)))";
 
-/// Oldest first.
-const LIST: &str = "SELECT run_id, id, opened_at, view FROM gates INDEXED BY gates_open \
-    WHERE status = 'open' AND (opened_at, run_id, id) > (?1, ?2, ?3) ORDER BY opened_at, run_id, id LIMIT ?4";
-
-/// For callers that do not reach all workflows. A gate whose run is not in the index yet is not shown to them.
-const LIST_WITH_WORKFLOWS: &str = "SELECT gates.run_id AS run_id, gates.id AS id, gates.opened_at AS opened_at, gates.view AS view, \
-        runs.workflow_id AS workflow_id \
-    FROM gates INDEXED BY gates_open LEFT JOIN runs ON runs.id = gates.run_id \
-    WHERE gates.status = 'open' AND (gates.opened_at, gates.run_id, gates.id) > (?1, ?2, ?3) \
-    ORDER BY gates.opened_at, gates.run_id, gates.id LIMIT ?4";
-
-/// Gates that such a list examines. D1 reads three rows for each: in the index and in both tables.
+/// Gates that a list examines for a caller that does not reach all workflows. D1 reads three rows for each: in the index and in both tables.
 const EXAMINED_ROWS: u64 = 300;
 
 /// `gates` is a JSON array of gate views.
@@ -47,22 +37,44 @@ struct Row {
     workflow_id: Option<String>,
 }
 
-pub async fn list(
-    database: &D1Database,
-    reached: &WorkflowScope,
-    after: &GatePosition,
-    limit: u64,
-) -> Result<Page> {
-    let (sql, rows_max) = match reached.is_unlimited() {
-        true => (LIST, limit + 1),
-        false => (LIST_WITH_WORKFLOWS, EXAMINED_ROWS),
+/// Oldest first. `with_workflows` is for callers that do not reach all workflows; a gate whose run is not in the index yet is not shown to
+/// them.
+fn select(of_one_run: bool, with_workflows: bool) -> String {
+    let (gates, filter) = match of_one_run {
+        false => ("gates INDEXED BY gates_open", "gates.status = 'open'"),
+        // By the primary key. With the `+` the index of open gates, which has those of all runs, is of no use.
+        true => ("gates", "gates.run_id = ?5 AND +gates.status = 'open'"),
     };
-    let statement = database.prepare(sql).bind(&[
+    let (workflow, runs) = match with_workflows {
+        false => ("", ""),
+        true => (
+            ", runs.workflow_id AS workflow_id",
+            " LEFT JOIN runs ON runs.id = gates.run_id",
+        ),
+    };
+    format!(
+        "SELECT gates.run_id AS run_id, gates.id AS id, gates.opened_at AS opened_at, gates.view AS view{workflow} \
+        FROM {gates}{runs} \
+        WHERE {filter} AND (gates.opened_at, gates.run_id, gates.id) > (?1, ?2, ?3) \
+        ORDER BY gates.opened_at, gates.run_id, gates.id LIMIT ?4"
+    )
+}
+
+pub async fn list(database: &D1Database, reached: &WorkflowScope, list: &GateList) -> Result<Page> {
+    let GateList { run, after, limit } = list;
+    let rows_max = match reached.is_unlimited() {
+        true => limit + 1,
+        false => EXAMINED_ROWS,
+    };
+    let mut bindings = vec![
         JsValue::from_f64(after.opened_at as f64),
         after.run_id.as_str().into(),
         after.gate_id.as_str().into(),
         JsValue::from_f64(rows_max as f64),
-    ])?;
+    ];
+    bindings.extend(run.as_deref().map(JsValue::from));
+    let sql = select(run.is_some(), !reached.is_unlimited());
+    let statement = database.prepare(sql).bind(&bindings)?;
     let cursor = |row: &Row| {
         let position = GatePosition {
             opened_at: row.opened_at,
@@ -71,7 +83,7 @@ pub async fn list(
         };
         position.write()
     };
-    page_of_some(statement, limit, rows_max, cursor, |row| {
+    page_of_some(statement, *limit, rows_max, cursor, |row| {
         let is_reached = reached.is_unlimited()
             || row
                 .workflow_id

@@ -8,6 +8,7 @@ use wasm_bindgen::JsValue;
 use worker::{D1Database, Result};
 
 use crate::definition::snapshot::{Latency, StoredSnapshot, adaptive_nodes};
+use crate::why::Percentiles;
 use crate::worker::index::page::write_all;
 
 /// Samples of a node that an adaptive timeout is computed from.
@@ -39,6 +40,35 @@ pub(in crate::worker) async fn save(samples: &str, database: &D1Database) -> Res
     let kept = JsValue::from_f64(KEPT_SAMPLES.into());
     let deleted = write_all(&[DELETE_OLD], &[samples, kept], database).await?;
     Ok(saved + deleted)
+}
+
+/// The last durations of a node, and what the metrics have counted of it.
+const LOAD_USUAL: &str = "SELECT \
+        (SELECT json_group_array(ms) FROM (SELECT ms FROM latencies WHERE workflow_id = ?1 AND node_id = ?2 \
+            ORDER BY at DESC LIMIT ?3)) AS latencies, \
+        (SELECT samples FROM metrics WHERE workflow = ?1 AND node = ?2) AS metrics";
+
+#[derive(Deserialize)]
+struct UsualRow {
+    latencies: String,
+    metrics: Option<String>,
+}
+
+/// What a node usually takes. Exact durations are preferred where there are enough of them.
+pub async fn usual(workflow_id: &str, node_id: &str, database: &D1Database) -> Result<Option<Percentiles>> {
+    let used = JsValue::from_f64(USED_SAMPLES.into());
+    let row: Option<UsualRow> = database
+        .prepare(LOAD_USUAL)
+        .bind(&[workflow_id.into(), node_id.into(), used])?
+        .first(None)
+        .await?;
+    let Some(row) = row else { return Ok(None) };
+    let latencies = Percentiles::of_latencies(serde_json::from_str(&row.latencies)?);
+    let metrics = match row.metrics {
+        Some(samples) => Some(Percentiles::of_metrics(&serde_json::from_str(&samples)?)),
+        None => None,
+    };
+    Ok(Percentiles::better(latencies, metrics))
 }
 
 #[derive(Deserialize)]

@@ -15,6 +15,7 @@ use worker::{D1Database, Env, QueueContentType, RawMessageBuilder, Result};
 use crate::api::bulk::{Counts, ERRORS_MAX, Operation, Page};
 use crate::api::error::Error;
 use crate::api::scope;
+use crate::base::from_json::from_json;
 use crate::base::text::to_json;
 use crate::base::time::Millis;
 use crate::index::batch::operation_message;
@@ -112,7 +113,7 @@ pub async fn work(env: &Env, id: &str) -> Result<()> {
         let Some(Id { id: text }) = first(&database, READ_WORK, &[id.into()]).await? else {
             return Ok(());
         };
-        let [request, cursor, errors]: [String; 3] = serde_json::from_str(&text)?;
+        let [request, cursor, errors]: [String; 3] = from_json(&text)?;
         if !do_page(env, &database, id, &request, cursor, &errors).await? {
             return Ok(());
         }
@@ -132,7 +133,7 @@ async fn do_page(
     cursor: String,
     errors: &str,
 ) -> Result<bool> {
-    let operation: Operation = serde_json::from_str(request)?;
+    let operation: Operation = from_json(request)?;
     let invalid = |error: Error| worker::Error::RustError(error.message);
     let (ids, next) = match operation.page(&cursor).map_err(invalid)? {
         Page::Ids { ids, next } => (ids, next),

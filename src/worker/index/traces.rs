@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use worker::Env;
 
+use crate::base::from_json::from_json;
 use crate::base::time::Millis;
 use crate::index::run_summary::EndedRun;
 use crate::protocol::run::{RunRequest, RunResponse};
@@ -258,8 +259,9 @@ impl Export<'_> {
 async fn read_page(env: &Env, run: &EndedRun, cursor: TraceCursor) -> Result<TracePage, String> {
     let request = RunRequest::ReadTrace { end: run.end, cursor };
     match RunClient::new(env, &run.run_id, OBJECT_MS).send(&request).await? {
-        RunResponse::Done(text) => serde_json::from_str(&text)
-            .map_err(|error| format!("the run's object answered what is no page: {error}")),
+        RunResponse::Done(text) => {
+            from_json(&text).map_err(|error| format!("the run's object answered what is no page: {error}"))
+        }
         // It was deleted: there is nothing to export.
         RunResponse::NotFound(_) => Ok(TracePage::default()),
         other => {

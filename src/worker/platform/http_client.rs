@@ -6,6 +6,7 @@ use js_sys::Uint8Array;
 use serde::{Serialize, Serializer};
 use wasm_bindgen::prelude::*;
 
+use crate::base::from_json::from_json;
 use crate::worker::platform::ai::Ai;
 use crate::worker::platform::js_operation::{Done, run_operation};
 
@@ -197,7 +198,7 @@ impl<'a> Request<'a> {
         exchange.has_ended = true;
         let headers = match exchange.js.headers().as_str() {
             "" => Vec::new(),
-            pairs => serde_json::from_str(pairs).expect("http_client.mjs writes pairs of strings"),
+            pairs => from_json(pairs).expect("http_client.mjs writes pairs of strings"),
         };
         Ok(WholeResponse {
             status: exchange.js.status(),

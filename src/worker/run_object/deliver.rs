@@ -2,6 +2,7 @@
 
 use worker::Env;
 
+use crate::base::from_json::from_json;
 use crate::base::text::to_json;
 use crate::host::{DeliveryResult, EmittedEvent, Payload, Published, SubrequestBudget};
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
@@ -50,8 +51,9 @@ pub async fn notify(executor: Option<&Peer>, order: &NotificationOrder) -> Notif
         let status = response.status();
         let body = response.text().await?;
         match status {
-            200 => serde_json::from_str(&body)
-                .map_err(|_| "the executor sent no report of the notification".to_string()),
+            200 => {
+                from_json(&body).map_err(|_| "the executor sent no report of the notification".to_string())
+            }
             status => Err(format!("the executor answered with status {status}")),
         }
     };

@@ -1,0 +1,101 @@
+//! How a recorded attempt or child ended, as far as the recording says.
+
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::base::failure::{Failure, FailureClass};
+use crate::protocol::task::{ReportStatus, StepReport, TaskReport};
+use crate::run::RunStatus;
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AttemptEnd {
+    Completed {
+        output: Rc<Value>,
+        steps: Rc<[StepReport]>,
+    },
+    Failed {
+        error: Failure,
+        steps: Rc<[StepReport]>,
+    },
+    /// A limit cut it. `is_reported`: its executor said so; otherwise the run's alarm found it.
+    TimedOut {
+        step_ref: Option<String>,
+        is_reported: bool,
+    },
+    /// It ended without a report, and the next attempt began.
+    Lost,
+    /// Something else ended it, or the recording ends before it: what it would have answered is not known.
+    Open,
+}
+
+impl AttemptEnd {
+    pub fn empty_report(&self, token_id: &str, epoch: u64) -> TaskReport {
+        TaskReport {
+            token_id: token_id.to_string(),
+            epoch,
+            status: ReportStatus::Failed,
+            output: None,
+            error: None,
+            steps: Vec::new(),
+            partial: Vec::new(),
+            checkpoint: None,
+            events: Vec::new(),
+            gave_up_before: None,
+        }
+    }
+
+    /// The report of the executor. `None`: none came.
+    pub fn report(&self, token_id: &str, epoch: u64) -> Option<TaskReport> {
+        let empty = self.empty_report(token_id, epoch);
+        match self {
+            AttemptEnd::Completed { output, steps } => Some(TaskReport {
+                status: ReportStatus::Completed,
+                output: Some(Value::clone(output)),
+                steps: steps.to_vec(),
+                ..empty
+            }),
+            AttemptEnd::Failed { error, steps } => Some(TaskReport {
+                error: Some(error.clone()),
+                steps: steps.to_vec(),
+                ..empty
+            }),
+            AttemptEnd::TimedOut {
+                step_ref,
+                is_reported: true,
+            } => Some(TaskReport {
+                status: ReportStatus::TimedOut,
+                error: Some(Failure {
+                    step_ref: step_ref.clone(),
+                    ..Failure::new("execution_timeout", FailureClass::Timeout, "the call was cut")
+                }),
+                ..empty
+            }),
+            AttemptEnd::TimedOut {
+                is_reported: false, ..
+            }
+            | AttemptEnd::Lost
+            | AttemptEnd::Open => None,
+        }
+    }
+
+    /// The body of the callback of an async action.
+    pub fn callback(&self) -> Option<Value> {
+        match self {
+            AttemptEnd::Completed { output, .. } => Some(serde_json::json!({"output": output})),
+            AttemptEnd::Failed { error, .. } => {
+                Some(serde_json::json!({"error": {"code": error.code, "message": error.message}}))
+            }
+            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => None,
+        }
+    }
+}
+
+/// How a called workflow ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChildEnd {
+    pub status: RunStatus,
+    pub output: Option<Rc<Value>>,
+    pub error: Option<Rc<Failure>>,
+}

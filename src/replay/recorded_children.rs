@@ -1,0 +1,147 @@
+//! Workflows that a recorded run called. They last and end as they did.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use crate::base::time::Millis;
+use crate::protocol::run::{RunRequest, RunResponse};
+use crate::protocol::start::{ParentLink, StartRun};
+use crate::replay::outcome::ChildEnd;
+use crate::replay::recorded_calls::RecordedChild;
+use crate::replay::recorded_world::{LAST, RecordedWorld, UnknownCall, place_of};
+use crate::replay::unplayed::Unplayed;
+use crate::run::{ChildReport, ChildStatusUpdate, RunStatus, TokenId};
+use crate::simulate::Store;
+
+pub struct RecordedChildren {
+    recorded: RefCell<Unplayed<RecordedChild>>,
+    /// Those that were started, by id.
+    called: RefCell<BTreeMap<String, Called>>,
+}
+
+struct Called {
+    link: ParentLink,
+    ends_at: Option<Millis>,
+    is_cancelled: bool,
+}
+
+impl RecordedChildren {
+    pub fn new(recorded: Vec<RecordedChild>) -> RecordedChildren {
+        RecordedChildren {
+            recorded: RefCell::new(Unplayed::new(recorded, |child| &child.place)),
+            called: RefCell::default(),
+        }
+    }
+}
+
+impl RecordedWorld {
+    pub(super) fn start_child(&self, parent: &Store, start: &StartRun) -> RunResponse {
+        let created = RunResponse::Created("{}".into());
+        let Some(link) = &start.parent else {
+            return created;
+        };
+        let Some(token) = TokenId::parse(&link.token_id) else {
+            return created;
+        };
+        // A start may be delivered twice.
+        if self.children.called.borrow().contains_key(&start.run_id) {
+            return created;
+        }
+        let attempt = (token, link.epoch);
+        let (place, limit_ms) = place_of(parent, attempt);
+        let now = self.environment.now.get();
+        let recorded = self.children.recorded.borrow_mut().take(&place);
+        let Some(recorded) = recorded else {
+            let why = "the recorded run did not call this workflow".to_string();
+            self.unknown
+                .borrow_mut()
+                .push(UnknownCall { at: now, place, why });
+            return created;
+        };
+        if recorded.is_refused {
+            return RunResponse::Conflict("{}".into());
+        }
+        let shortened_to = recorded.limit.shortened_to(limit_ms);
+        let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+        let was_cut = recorded
+            .end
+            .as_ref()
+            .is_some_and(|end| end.status == RunStatus::TimedOut);
+        let is_unknown = was_cut && recorded.limit.is_extended_by(limit_ms);
+        let ends_at = recorded
+            .end
+            .as_ref()
+            .map(|_| now.saturating_add(recorded.lasted_ms));
+        let called = Called {
+            link: link.clone(),
+            ends_at,
+            is_cancelled: false,
+        };
+        self.children
+            .called
+            .borrow_mut()
+            .insert(start.run_id.clone(), called);
+        for (number, (after_ms, paused, rank)) in recorded.pauses.iter().enumerate() {
+            let request = RunRequest::ChildStatusUpdate(ChildStatusUpdate {
+                token_id: link.token_id.clone(),
+                epoch: link.epoch,
+                run_id: start.run_id.clone(),
+                number: number as u64 + 1,
+                paused: *paused,
+            });
+            self.send(&link.run_id, *after_ms, *rank, request);
+        }
+        match (cut_ms, &recorded.end) {
+            (Some(cut_ms), _) => {
+                let end = ChildEnd {
+                    status: RunStatus::TimedOut,
+                    output: None,
+                    error: None,
+                };
+                self.child_ends(&start.run_id, link, cut_ms, LAST - 1, &end);
+            }
+            (None, Some(end)) if !is_unknown => {
+                self.child_ends(&start.run_id, link, recorded.lasted_ms, recorded.rank, end)
+            }
+            (None, Some(_) | None) => {
+                let call = UnknownCall {
+                    at: now.saturating_add(recorded.lasted_ms),
+                    place,
+                    why: "the called workflow had not come to an end of its own".into(),
+                };
+                self.unanswered(recorded.lasted_ms, attempt, call);
+            }
+        }
+        created
+    }
+
+    fn child_ends(&self, run_id: &str, link: &ParentLink, after_ms: u64, rank: u64, end: &ChildEnd) {
+        let report = ChildReport {
+            token_id: link.token_id.clone(),
+            epoch: link.epoch,
+            run_id: run_id.to_string(),
+            status: end.status,
+            output: end.output.as_deref().cloned(),
+            error: end.error.as_deref().cloned(),
+        };
+        self.send(&link.run_id, after_ms, rank, RunRequest::ChildEnded(report));
+    }
+
+    /// A called workflow that would have gone on is cancelled. One whose recorded end is the cancellation ends when it did.
+    pub(super) fn cancel_child(&self, run_id: &str) {
+        let mut called = self.children.called.borrow_mut();
+        let Some(child) = called.get_mut(run_id).filter(|child| !child.is_cancelled) else {
+            return;
+        };
+        child.is_cancelled = true;
+        if child.ends_at.is_none() {
+            let end = ChildEnd {
+                status: RunStatus::Cancelled,
+                output: None,
+                error: None,
+            };
+            let link = child.link.clone();
+            self.child_ends(run_id, &link, 0, LAST - 1, &end);
+        }
+    }
+}

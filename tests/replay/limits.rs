@@ -1,0 +1,156 @@
+//! Longer and shorter limits.
+
+use serde_json::{Value, json};
+
+use super::{messages, outcome, recorded, set, what_if};
+use crate::simulate::chain;
+
+/// A call that takes three seconds, under the limit `limit` of its node.
+fn call_of_three_seconds(limit: &str) -> Value {
+    let nodes = json!([{"id": "work", "action_id": "work", "timeout": limit}, {"id": "done"}]);
+    recorded(json!({
+        "workflow": chain(nodes, json!({})),
+        "mocks": [{"node": "work", "after": "3s", "result": {"n": 7}}],
+    }))
+}
+
+#[test]
+fn an_unchanged_run_is_replayed_as_it_was() {
+    for limit in ["10s", "2s"] {
+        let answer = what_if(&call_of_three_seconds(limit), Value::Null);
+        assert_eq!(answer["differences"], json!([]), "{limit}");
+        assert_eq!(answer["unknown"], json!([]), "{limit}");
+        assert_eq!(answer["recorded"], answer["replayed"], "{limit}");
+    }
+}
+
+#[test]
+fn an_answer_that_came_in_time_holds_under_a_limit_that_it_still_meets() {
+    let export = call_of_three_seconds("10s");
+    for limit in ["1h", "3001ms"] {
+        let answer = what_if(&export, set("/nodes/0/timeout", limit));
+        assert_eq!(outcome(&answer), ("completed", 3_000), "{limit}: {answer:#}");
+        assert_eq!(answer["unknown"], json!([]));
+    }
+}
+
+#[test]
+fn an_answer_that_comes_too_late_for_a_shorter_limit_is_cut() {
+    let answer = what_if(&call_of_three_seconds("10s"), set("/nodes/0/timeout", "2s"));
+    assert_eq!(outcome(&answer), ("failed", 2_000));
+    let found = messages(&answer, "differences");
+    assert!(
+        found.contains(&"the run would be failed instead of completed".into()),
+        "{found:?}"
+    );
+    assert!(
+        found.contains(&"node \"done\" would not be reached here".into()),
+        "{found:?}"
+    );
+    assert_eq!(answer["replayed"]["timeouts"][0]["timeout_ms"], 2_000);
+    // A deadline comes before a result at the same moment.
+    let answer = what_if(&call_of_three_seconds("10s"), set("/nodes/0/timeout", "3s"));
+    assert_eq!(outcome(&answer), ("failed", 3_000));
+}
+
+#[test]
+fn the_same_limit_with_another_length_is_one_difference() {
+    let export = call_of_three_seconds("2s");
+    let answer = what_if(&export, set("/nodes/0/timeout", "1s"));
+    let message = "the tool timeout at \"work\" would come after 1s instead of 2s";
+    let expected = ["it would take 1s instead of 2s", message];
+    assert_eq!(messages(&answer, "differences"), expected);
+    let timeout = &answer["differences"][1];
+    assert_eq!(
+        (
+            &timeout["recorded"]["timeout_ms"],
+            &timeout["replayed"]["timeout_ms"]
+        ),
+        (&json!(2_000), &json!(1_000))
+    );
+    let answer = what_if(&export, set("/nodes/0/timeout", "5s"));
+    assert_eq!(messages(&answer, "differences").len(), 0, "it stops before");
+}
+
+#[test]
+fn what_a_call_would_have_answered_that_was_cut_is_not_known() {
+    let answer = what_if(&call_of_three_seconds("2s"), set("/nodes/0/timeout", "5s"));
+    assert_eq!(outcome(&answer), ("running", 2_000), "it stops there");
+    let unknown = &answer["unknown"][0];
+    assert_eq!(
+        (&unknown["node_id"], &unknown["at_ms"]),
+        (&json!("work"), &json!(2_000))
+    );
+    let why = messages(&answer, "unknown");
+    assert!(
+        why[0].contains("it had not answered when it was cut after 2s"),
+        "{why:?}"
+    );
+    assert_eq!(
+        answer["differences"],
+        json!([]),
+        "until then everything is as it was"
+    );
+}
+
+#[test]
+fn the_limit_of_the_run_ends_what_it_did_not_end() {
+    let export = call_of_three_seconds("10s");
+    let changes = json!([
+        {"op": "add", "path": "/timeout", "value": "1s"},
+        {"op": "add", "path": "/on_timeout", "value": "fail"},
+    ]);
+    let answer = what_if(&export, changes);
+    assert_eq!(outcome(&answer), ("failed", 1_000));
+    assert_eq!(answer["replayed"]["timeouts"][0]["scope"], "flow");
+}
+
+#[test]
+fn a_wait_takes_as_long_as_the_changed_document_says() {
+    let export = recorded(
+        json!({"workflow": chain(json!([{"id": "rest", "wait": {"sleep": "48h"}}]), json!({"timeout": null}))}),
+    );
+    let answer = what_if(&export, set("/nodes/0/wait/sleep", "5m"));
+    assert_eq!(outcome(&answer), ("completed", 300_000));
+    assert_eq!(
+        messages(&answer, "differences"),
+        ["it would take 5m0s instead of 48h0m0s"]
+    );
+}
+
+#[test]
+fn a_retry_that_is_not_made_leaves_the_rest_out() {
+    let nodes = json!([{"id": "work", "action_id": "work", "timeout": "2s", "on_timeout": "retry", "max_retries": 2}]);
+    let export = recorded(json!({
+        "workflow": chain(nodes, json!({})),
+        "mocks": [{"node": "work", "times": 2, "hang": true}, {"node": "work", "after": "1s", "result": {}}],
+    }));
+    assert_eq!(export["run"]["status"], "completed", "the third attempt answers");
+    let unchanged = what_if(&export, Value::Null);
+    assert_eq!(unchanged["recorded"], unchanged["replayed"]);
+    let once = what_if(&export, set("/nodes/0/max_retries", 1));
+    assert_eq!(outcome(&once).0, "failed");
+    assert!(
+        messages(&once, "differences")
+            .contains(&"node \"work\" would be retried 1 times instead of 2".into())
+    );
+    let more = what_if(&export, set("/nodes/0/max_retries", 9));
+    assert_eq!(more["recorded"]["tokens"], more["replayed"]["tokens"]);
+}
+
+#[test]
+fn a_called_workflow_lasts_as_long_as_it_did() {
+    let child = json!({"id": "child", "nodes": [{"id": "rest", "wait": {"sleep": "1m"}}], "transitions": []});
+    let nodes = json!([{"id": "call", "workflow_id": "child", "timeout": "5m"}]);
+    let export = recorded(json!({"workflow": chain(nodes, json!({})), "documents": {"workflows": [child]}}));
+    let unchanged = what_if(&export, Value::Null);
+    assert_eq!(unchanged["recorded"], unchanged["replayed"]);
+    assert_eq!(
+        outcome(&what_if(&export, set("/nodes/0/timeout", "2m"))),
+        ("completed", 60_000)
+    );
+    assert_eq!(
+        outcome(&what_if(&export, set("/nodes/0/timeout", "30s"))),
+        ("failed", 30_000)
+    );
+}

@@ -1,0 +1,68 @@
+//! Recorded runs under other limits and policies. The recordings are simulations, which have the same views as real runs; the
+//! simulator (`tests/sim/replays.rs`) and the tests in workerd replay unchanged runs of every kind.
+
+mod exports;
+mod limits;
+mod patches;
+mod policies;
+
+use curfew::api::error::Error;
+use curfew::definition::timeouts::TimeoutRules;
+use curfew::engine;
+use curfew::replay::{FORMAT, WhatIfBody, what_if_alone};
+use serde_json::{Value, json};
+
+use crate::simulate::simulated;
+
+/// The export of a simulated run of the workflow.
+#[track_caller]
+pub fn recorded(body: Value) -> Value {
+    let document = body["workflow"].clone();
+    let resolve = json!({"op": "resolve", "document": document, "documents": body["documents"]});
+    let resolved: Value = serde_json::from_str(&engine::call(&resolve.to_string())).expect("JSON");
+    let answer = simulated(body);
+    json!({
+        "format": FORMAT,
+        "redacted": false,
+        "run": answer["run"],
+        "start": {"request": {}},
+        "snapshot": resolved["ok"],
+        "document": document,
+        "settings": {},
+        "gates": [],
+        "tokens": answer["tokens"],
+        "events": answer["events"],
+        "timeouts": answer["timeouts"],
+    })
+}
+
+#[track_caller]
+pub fn what_if(export: &Value, changes: Value) -> Value {
+    match try_what_if(export, json!({"changes": changes})) {
+        Ok(answer) => answer,
+        Err(error) => panic!("{} {}: {}", error.status, error.code, error.message),
+    }
+}
+
+pub fn try_what_if(export: &Value, body: Value) -> Result<Value, Error> {
+    what_if_alone(export.clone(), WhatIfBody::read(&body)?, &TimeoutRules::WIDEST)
+}
+
+/// `{op: "add"}` of a value.
+pub fn set(path: &str, value: impl Into<Value>) -> Value {
+    json!([{"op": "add", "path": path, "value": value.into()}])
+}
+
+/// The replayed status, and for how long the run went on.
+pub fn outcome(answer: &Value) -> (&str, u64) {
+    let replayed = &answer["replayed"];
+    let status = replayed["status"].as_str().expect("a status");
+    (status, replayed["duration_ms"].as_u64().expect("a duration"))
+}
+
+pub fn messages(answer: &Value, what: &str) -> Vec<String> {
+    let list = answer[what].as_array().expect("a list");
+    list.iter()
+        .map(|item| item["message"].as_str().unwrap_or_default().to_string())
+        .collect()
+}
