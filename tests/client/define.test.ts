@@ -126,6 +126,11 @@ export function refused() {
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: "state.a.choice == 'yse'" }] });
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: 'state.a.choice != "yse"' }] });
+  // A node that is not there.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: choice("aa", "yes") }] });
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: choice("a", "yes") }, { ...back, condition: choice("b-3", "up") }] });
   // The choice of another gate.
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: choice("b-2", "yes") }] });
@@ -175,6 +180,10 @@ export function accepted() {
   const back = { from_node_id: "a", to_node_id: "b-2" } as const;
   const either = "state.a.choice == 'yes' || state['b-2'].choice != \"up\"";
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: choice("b-2", "down") }, { ...back, condition: either }, { ...back, condition: String(back) }] });
+  // A gate without choices of its own has two, and the state may have what no node is called.
+  defineWorkflow({ id: "w", nodes, transitions: [{ ...join, condition: choice("a", "approve") }, { ...join, condition: "state.order.choice == 'x'" }] });
+  // Ids that are not known to the compiler.
+  defineWorkflow({ id: "w", nodes: ["a", "b"].map((id) => ({ id })), transitions: [{ from_node_id: "a", to_node_id: "b", condition: choice("c", "approve") }] });
   // The result of a node that is no gate may have a choice of its own.
   defineWorkflow({ id: "w", nodes, transitions: [{ ...join, condition: "state.a.choice == 'anything'" }] });
   defineWorkflow({ id: "w", nodes: [{ id: "a", workflow_id: "another" }, { id: "b" }], transitions: [{ ...join, condition: "state.n > 3 && state.a.choices == 'x'" }] });

@@ -1,40 +1,28 @@
-// Runs the workflow in a Curfew of its own, on a free port, with everything it stores in a temporary directory.
+// The workflow in virtual time: no server runs, and five minutes take no time. `curfew/testing` has no network and no clock.
 import assert from "node:assert/strict";
-import { spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { after, before, test } from "node:test";
-import { createClient, type Client } from "curfew/client";
+import { test } from "node:test";
+import { curfewTest, expectRun } from "curfew/testing";
+import hello from "../workflows/hello.mts";
 
-const directory = mkdtempSync(join(tmpdir(), "curfew-test-"));
-let curfew: ChildProcess;
-let client: Client;
+const greeting = curfewTest({ workflow: hello });
 
-before(async () => {
-  const args = ["dev", "--port", "0", "--json", "--persist", directory];
-  curfew = spawn("node_modules/.bin/curfew", args, { stdio: ["ignore", "pipe", "inherit"] });
-  const [line] = await once(createInterface(curfew.stdout!), "line");
-  client = createClient({ url: JSON.parse(line).url });
+test("greets at once", () => {
+  expectRun(greeting.start({ name: "Ada" })).toHaveCompleted({ greeting: "Hello, Ada!" });
 });
 
-after(async () => {
-  curfew.kill();
-  await once(curfew, "close");
-  rmSync(directory, { recursive: true, force: true });
+test("asks a person, who declines", () => {
+  const run = greeting.start({ name: "Bob", ask: true });
+  expectRun(run).toWaitFor("ask");
+  expectRun(run.advance("4m").decide("ask", "stay-silent")).toHaveCompleted({ greeting: null });
 });
 
-test("greets at once", async () => {
-  const run = await client.start("hello", { input: { name: "Ada" } }, { wait_ms: 10_000 });
-  assert.deepEqual([run.status, run.output], ["completed", { greeting: "Hello, Ada!" }]);
+test("fails when nobody answers for five minutes", () => {
+  const run = greeting.start({ name: "Bob", ask: true }).advance("5m");
+  expectRun(run).toHaveTimedOut("ask");
+  expectRun(run).toHaveFailed("gate_timeout");
 });
 
-test("asks a person, who declines", async () => {
-  const { id } = await client.start("hello", { input: { name: "Bob", ask: true } });
-  for await (const event of client.watch(id, { kinds: ["gate_opened"] })) {
-    if (event.kind === "gate_opened" && event.gate_id) await client.decide(id, event.gate_id, { choice: "stay-silent" });
-  }
-  assert.deepEqual((await client.run(id)).output, { greeting: null });
+test("greets whatever goes wrong around it", () => {
+  const { statuses } = greeting.people({ gate: "ask", after: "1m", choice: "greet" }).everySeed(50, { input: { name: "Ada", ask: true } });
+  assert.deepEqual(statuses, { completed: 50 });
 });

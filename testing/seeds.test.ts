@@ -1,0 +1,86 @@
+// everySeed: what it counts, what it reports, and that its report repeats.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { curfewTest, EngineError, SeedFailure, type SeedRun } from "./index.ts";
+
+const workflow = {
+  id: "order",
+  timeout: "10m",
+  on_timeout: "fail",
+  actions: [{ id: "charge", kind: "http_request", implementation: { method: "POST", url: "https://pay.example/charge" } }],
+  nodes: [{ id: "pay", action_id: "charge" }, { id: "thank", action_id: "charge" }],
+  transitions: [{ from_node_id: "pay", to_node_id: "thank" }],
+} as const;
+const kit = curfewTest({ workflow }).mock({ action: "charge", after: "1s", result: { status: 200, headers: {}, body: {} } });
+
+/** The failure of `kit.everySeed`. */
+function failure(count: number, options: Parameters<typeof kit.everySeed>[1], check: (run: SeedRun) => void): SeedFailure {
+  try {
+    kit.everySeed(count, options, check);
+  } catch (error) {
+    assert.ok(error instanceof SeedFailure, String(error));
+    return error;
+  }
+  assert.fail("no seed failed");
+}
+
+const isPaidTwice = (run: SeedRun): boolean => run.callsOf("pay").filter(({ outcome }) => outcome === "result").length > 1;
+
+test("each seed is another run, and is seen", () => {
+  const seen: number[] = [];
+  const summary = kit.everySeed(60, { first_seed: 100 }, (run) => void seen.push(run.seed));
+  assert.deepEqual(seen, Array.from({ length: 60 }, (_, index) => 100 + index));
+  assert.equal(summary.seeds, 60);
+  assert.equal(Object.values(summary.statuses).reduce((sum, count) => sum! + count!, 0), 60);
+  assert.ok(summary.faults > 60, JSON.stringify(summary));
+});
+
+test("without faults there are none", () => {
+  assert.deepEqual(kit.everySeed(30, { faults: { events: 0 } }), { seeds: 30, statuses: { completed: 30 }, faults: 0 });
+});
+
+test("a seed that fails is reported with its shortest history, which repeats", () => {
+  const check = (run: SeedRun): void => assert.ok(!isPaidTwice(run), "paid twice");
+  const found = failure(200, {}, check);
+  assert.match(found.message, new RegExp(`^seed ${found.seed} fails: paid twice\nIts shortest history has faults in the first \\d+ events: \\w+ at `));
+  assert.match(found.message, /\norder, limit 10m0s: /);
+  assert.ok(found.message.endsWith(`\nRepeat it: start(input, ${JSON.stringify({ seed: found.seed, faults: found.faults })}).finish()`), found.message);
+  assert.equal((found.cause as Error).message, "paid twice");
+  // The same run by hand.
+  const { seed, faults, run } = found;
+  const repeated = kit.start({}, { seed, faults }).finish();
+  assert.equal(repeated.timeline(), run!.timeline());
+  assert.deepEqual([repeated.calls, repeated.faults], [run!.calls, run!.faults]);
+  // One event with faults less, and it does not fail.
+  assert.ok(faults.events! > 0);
+  kit.everySeed(1, { first_seed: seed, faults: { events: faults.events! - 1 } }, check);
+});
+
+test("the odds of the faults may be given", () => {
+  const found = failure(50, { faults: { lost: 50, events: 40 } }, (run) => assert.equal(run.calls.length, 2));
+  assert.deepEqual(Object.keys(found.faults).sort(), ["events", "lost"]);
+  assert.ok(found.run!.faults.every(({ fault }) => fault === "lost"), found.message);
+});
+
+test("a check that always fails has a history without faults", () => {
+  const found = failure(3, {}, () => assert.fail("always"));
+  assert.deepEqual([found.seed, found.faults, found.run!.faults], [0, { events: 0 }, []]);
+});
+
+test("a run that does not end is a failure that says what to add", () => {
+  const asking = curfewTest({ workflow: { id: "ask", timeout: null, nodes: [{ id: "approve", gate: {} }] } });
+  assert.throws(() => asking.everySeed(5), /seed 0 fails: the run has not ended: it waits for a decision at "approve"; add \{"choice":"approve","gate":"approve"\} to its people/);
+  assert.equal(asking.people({ gate: "approve", choice: "reject" }).everySeed(5).seeds, 5);
+});
+
+test("a call without a mock has nothing to do with the seed", () => {
+  assert.throws(() => curfewTest({ workflow }).everySeed(5), (error: unknown) => error instanceof EngineError && error.code === "no_mock");
+});
+
+test("what is refused", () => {
+  for (const wrong of [0, -1, 1.5, NaN]) assert.throws(() => kit.everySeed(wrong), /write how many seeds/);
+  assert.throws(() => kit.everySeed(1, {}, (async () => {}) as never), /returned a promise/);
+  assert.throws(() => kit.everySeed(1, { faults: { lost: 101 } }), /100/);
+  assert.throws(() => kit.everySeed(1, { faults: { losst: 1 } as never }), /losst/);
+  assert.throws(() => kit.everySeed(1, { first_seed: -1 }), /first_seed/);
+});

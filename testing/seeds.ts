@@ -1,0 +1,136 @@
+// Many seeds of one workflow. What fails is reported with its shortest history: the one whose faults stop first and that still fails.
+import { EngineError, type Engine } from "../engine/engine.mjs";
+import type { Duration } from "./durations.ts";
+import { call } from "./engine.ts";
+import { SeedRun } from "./run.ts";
+import { momentOf } from "./timeline.ts";
+import type { Faults, View } from "./types.ts";
+
+export interface SeedOptions {
+  input?: unknown;
+  /** The limit of the runs, instead of their workflow's. */
+  timeout?: Duration;
+  /** Which faults; by default the seed draws them. */
+  faults?: Faults;
+  /** 0 by default. */
+  first_seed?: number;
+}
+
+/** What happened in all runs. */
+export interface SeedSummary {
+  seeds: number;
+  /** How many runs ended with each status. */
+  statuses: Partial<Record<string, number>>;
+  /** How many faults happened. */
+  faults: number;
+}
+
+/** A seed that fails. `run` is its shortest history, if there was one. */
+export class SeedFailure extends Error {
+  readonly seed: number;
+  /** The faults that repeat it, for `start(input, { seed, faults })`. */
+  readonly faults: Faults;
+  readonly run: SeedRun | undefined;
+
+  constructor(message: string, seed: number, faults: Faults, run: SeedRun | undefined, cause: unknown) {
+    super(message, { cause });
+    this.name = "SeedFailure";
+    this.seed = seed;
+    this.faults = faults;
+    this.run = run;
+  }
+}
+
+interface Plan {
+  count: number;
+  first_seed: number;
+  faults: Faults;
+  check: ((run: SeedRun) => unknown) | undefined;
+}
+
+/** Of one request: enough that what they share counts little, few enough that a failure shows at once. */
+const BATCH = 25;
+
+export function everySeed(engine: Engine, body: Record<string, unknown>, { count, first_seed, faults, check }: Plan): SeedSummary {
+  if (!Number.isSafeInteger(count) || count < 1) throw new TypeError(`everySeed(${count}): write how many seeds, 1 or more`);
+  const summary: SeedSummary = { seeds: 0, statuses: {}, faults: 0 };
+  const end = first_seed + count;
+  for (let seed = first_seed; seed < end; ) {
+    const { answers } = call(engine, { op: "simulate_seeds", ...body, first_seed: seed, seeds: Math.min(BATCH, end - seed) });
+    for (const answer of answers as Answer[]) {
+      const failure = failureOf(answer, check);
+      if (failure !== undefined) throw reported(engine, body, answer.seed, faults, failure, check);
+      const { run, faults: happened = [] } = answer.ok!;
+      summary.seeds += 1;
+      summary.statuses[run.status] = (summary.statuses[run.status] ?? 0) + 1;
+      summary.faults += happened.length;
+      seed = answer.seed + 1;
+    }
+  }
+  return summary;
+}
+
+interface Answer {
+  seed: number;
+  ok?: View;
+  error?: ConstructorParameters<typeof EngineError>[0];
+}
+
+interface Failure {
+  why: string;
+  cause: unknown;
+  run: SeedRun | undefined;
+}
+
+/** What is wrong with a run. */
+function failureOf({ seed, ok, error }: Answer, check: Plan["check"]): Failure | undefined {
+  if (ok === undefined) {
+    const cause = new EngineError(error!);
+    return { why: cause.message, cause, run: undefined };
+  }
+  const run = new SeedRun(seed, ok);
+  if (ok.violations?.length) return { why: `${ok.violations.join("; ")}. This is a bug in Curfew: please report it`, cause: undefined, run };
+  if (ok.run.ended_at === null) return { why: `the run has not ended: ${waitsOf(ok)}`, cause: undefined, run };
+  try {
+    const result = check?.(run);
+    if (typeof (result as PromiseLike<unknown> | undefined)?.then === "function") throw new TypeError("the check of everySeed returned a promise; it must look at the run at once");
+    return undefined;
+  } catch (cause) {
+    return { why: cause instanceof Error ? cause.message : String(cause), cause, run };
+  }
+}
+
+function waitsOf({ waits_for = [] }: View): string {
+  const waits = waits_for.map((wait) => {
+    const list = wait.for === "decision" ? "people" : "signals";
+    const add = wait.add === undefined ? "" : `; add ${JSON.stringify(wait.add)} to its ${list}`;
+    return `it waits for a ${wait.for}${wait.node_id ? ` at "${wait.node_id}"` : ""}${add}`;
+  });
+  return waits.length === 0 ? "nothing will move it on" : waits.join("; ");
+}
+
+/** A failure with its shortest history. Its length is bounded by that of the first one, after whose end faults change nothing. */
+function reported(engine: Engine, body: Record<string, unknown>, seed: number, faults: Faults, first: Failure, check: Plan["check"]): Error {
+  // What has nothing to do with the seed.
+  if (first.cause instanceof EngineError && first.cause.code === "no_mock") return first.cause;
+  let found = { failure: first, faults };
+  const most = faults.events ?? 150;
+  for (let events = 0; events < most; events += 1) {
+    const fewer = { ...faults, events };
+    const { answers } = call(engine, { op: "simulate_seeds", ...body, faults: fewer, first_seed: seed, seeds: 1 });
+    const failure = failureOf(answers[0], check);
+    if (failure !== undefined) {
+      found = { failure, faults: fewer };
+      break;
+    }
+  }
+  const { why, run, cause } = found.failure;
+  const happened = run?.faults.map(({ at_ms, fault }) => `${fault} at ${momentOf(at_ms)}`) ?? [];
+  const lines = [
+    `seed ${seed} fails: ${why}`,
+    ...(found.faults.events === undefined ? [] : [`Its shortest history has faults in the first ${found.faults.events} events: ${happened.join(", ") || "none"}.`]),
+    ...(run === undefined ? [] : ["", run.timeline(), ""]),
+    `Repeat it: start(input, ${JSON.stringify({ seed, faults: found.faults })}).finish()`,
+  ];
+  return new SeedFailure(lines.join("\n"), seed, found.faults, run, cause);
+}
