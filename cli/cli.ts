@@ -12,11 +12,13 @@ import type { Terminal } from "./terminal.ts";
 export async function runCommandLine(line: readonly string[], environment: Record<string, string | undefined>, terminal: Terminal): Promise<ExitCode> {
   // The format of an error must not depend on whether the rest of the line can be read.
   const end = line.indexOf("--");
-  const output = makeOutput(terminal, environment, line.slice(0, end < 0 ? undefined : end).includes("--json"));
+  const isJson = line.slice(0, end < 0 ? undefined : end).includes("--json");
+  let output = makeOutput(terminal, environment, isJson);
   let flags = new Flags(new Map());
   try {
     const parsed = parseLine(line, COMMANDS);
     flags = parsed.flags;
+    output = makeOutput(terminal, environment, isJson, flags.text("url"));
     if (flags.has("help")) return printUsage(parsed.command, output);
     let client: Client | undefined;
     return await parsed.command.run({ ...parsed, output, terminal, environment, client: () => (client ??= connect(flags, environment)) });

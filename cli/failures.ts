@@ -22,7 +22,7 @@ export class CommandError extends Error {
 /** Prints it and returns the exit code. An error that no command expects is a bug and is thrown again. */
 export function report(error: unknown, output: Output, address: string): ExitCode {
   if (error instanceof UsageError) {
-    const lines = error.command === undefined ? [] : [`usage: ${usage(error.command)}`, `run \`curfew help ${error.command.name}\` for its flags`];
+    const lines = error.command === undefined ? [] : [`usage: ${usage(error.command)}`, `run \`${output.program} help ${error.command.name}\` for its flags`];
     return print(output, EXIT.usage, { code: "usage", message: error.message }, lines);
   }
   if (error instanceof CommandError) return print(output, error.exitCode, { code: "failed", message: error.message }, error.next === undefined ? [] : [error.next]);
@@ -30,7 +30,7 @@ export function report(error: unknown, output: Output, address: string): ExitCod
   const { code, status, message, pointer, details } = error;
   const exitCode = exitCodeOf(error);
   const shown = error instanceof ConnectionError && code === "connection_lost" ? `Curfew does not answer at ${address}: ${causeOf(error)}` : message;
-  return print(output, exitCode, { code, status, message: shown, pointer, details }, nextSteps(error));
+  return print(output, exitCode, { code, status, message: shown, pointer, details }, nextSteps(error, output));
 }
 
 interface ErrorParts {
@@ -82,10 +82,10 @@ function causeOf(error: Error): string {
   return cause?.cause?.code ?? cause?.cause?.message ?? cause?.message ?? error.message;
 }
 
-function nextSteps(error: CurfewError): string[] {
+function nextSteps(error: CurfewError, { command, program }: Output): string[] {
   switch (error.code) {
     case "connection_lost":
-      return ["start it with `curfew dev`, or set CURFEW_URL (or --url) to the address of your deployment"];
+      return [`start it with \`${program} dev\`, or set CURFEW_URL (or --url) to the address of your deployment`];
     case "unexpected_response":
       return ["set CURFEW_URL (or --url) to the address of your deployment"];
     case "unauthorized":
@@ -93,13 +93,13 @@ function nextSteps(error: CurfewError): string[] {
     case "forbidden":
       return ["use a token with a higher role, or one that is bound to this workflow"];
     case "decision_needed":
-      return ["`curfew inbox` lists what waits for a person; `curfew decide <run> <gate>` decides it"];
+      return [`\`${command("inbox")}\` lists what waits for a person; \`${command("decide <run> <gate>")}\` decides it`];
     case "not_found":
-      return ["`curfew runs` lists the runs; `curfew put` stores documents"];
+      return [`\`${command("runs")}\` lists the runs; \`${command("put <file>")}\` stores documents`];
     case "run_exists":
       return ["choose another --id, or leave it out"];
     case "run_finished":
-      return ["`curfew retry <run>` lets a run go on that failed or timed out; `curfew restart <run>` begins any run again"];
+      return [`\`${command("retry <run>")}\` lets a run go on that failed or timed out; \`${command("restart <run>")}\` begins any run again`];
     default:
       return [];
   }

@@ -3,12 +3,15 @@
 /** The fields of the API that hold a moment. A test compares them with the OpenAPI document. */
 export const MOMENTS: ReadonlySet<string> = new Set([
   "at",
+  "began_at",
+  "came_at",
   "created_at",
   "delivered_at",
   "dispatched_at",
   "due_at",
   "ended_at",
   "escalated_at",
+  "first_arrival_at",
   "next_attempt_at",
   "opened_at",
   "reminded_at",

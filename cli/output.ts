@@ -3,6 +3,7 @@ import { colours, isColoured, type Colours } from "./colours.ts";
 import { isoTimes } from "./iso_times.ts";
 import { table, type Cell, type Column } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
+import { escaped } from "./terminal_text.ts";
 
 /** Wide enough for every table: a pipe has no width, and `grep` should find whole values. */
 const UNLIMITED = 10_000;
@@ -27,14 +28,26 @@ export interface Output {
   note(...lines: string[]): void;
   /** What went wrong. */
   problem(...lines: string[]): void;
+  /** How this command line was called: `curfew`, or `npx curfew`, which finds it without an installation for the whole machine. */
+  program: string;
+  /** A command to copy, for the same address as this one. A token is left out: it would be shown. */
+  command(words: string): string;
 }
 
-export function makeOutput(terminal: Terminal, environment: Record<string, string | undefined>, isJson: boolean): Output {
+/** `url` is that of the command line; a variable also counts for the next command. */
+export const commandFor = (url: string | undefined, program = "curfew") => (words: string): string => escaped(`${program} ${words}${url === undefined ? "" : ` --url ${quoted(url)}`}`);
+
+/** For a shell. */
+const quoted = (text: string): string => (/^[\w.:/@%+~=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+
+export function makeOutput(terminal: Terminal, environment: Record<string, string | undefined>, isJson: boolean, url?: string): Output {
   const painted = colours(!isJson && isColoured(environment, terminal.isOutputTerminal));
   const width = terminal.isOutputTerminal ? terminal.columns() : UNLIMITED;
   const text = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join("");
   const print = (...lines: string[]) => terminal.write(text(lines));
   const rawJson = (value: unknown) => print(JSON.stringify(value ?? null, null, 2));
+  // npm says so to what it runs.
+  const program = environment["npm_command"] === "exec" ? "npx curfew" : "curfew";
   return {
     isJson,
     colours: painted,
@@ -49,5 +62,7 @@ export function makeOutput(terminal: Terminal, environment: Record<string, strin
       if (!isJson) terminal.writeError(text(lines));
     },
     problem: (...lines) => terminal.writeError(text(lines)),
+    program,
+    command: commandFor(url, program),
   };
 }

@@ -13,18 +13,17 @@ export function endLines(run: Run, output: Output): string[] {
   return [`${escaped(run.id)}  ${status} after ${formatShort(run.duration_ms)}`, ...outcomeLines(run, output)];
 }
 
-/** The output of a completed run; why another one ended, and how it can go on. */
-export function outcomeLines(run: Run, output: Output): string[] {
+/** The output of a completed run; why another one ended, and how it can go on. `isWhole`: the whole run is shown beside it. */
+export function outcomeLines(run: Run, output: Output, { isWhole = false } = {}): string[] {
   const { red, dim } = output.colours;
-  const id = escaped(run.id);
   switch (run.status) {
     case "completed":
-      return jsonLines(run.output, `curfew run ${id} --json`, dim);
+      return jsonLines(run.output, output.command(`run ${run.id} --json`), dim);
     case "failed":
     case "timed_out":
       return [
         ...(run.error === null ? [] : [`${red(escaped(run.error.code))}: ${escapedLines(run.error.message).join(" ")}`]),
-        dim(`what happened: curfew run ${id}   go on: curfew retry ${id}   from the start: curfew restart ${id}`),
+        dim(`${isWhole ? "" : `what happened: ${output.command(`run ${run.id}`)}   `}go on: ${output.command(`retry ${run.id}`)}   from the start: ${output.command(`restart ${run.id}`)}`),
       ];
     case "cancelled":
       return run.reason === undefined ? [] : [`reason: ${escaped(run.reason)}`];

@@ -99,13 +99,15 @@ test("the fields with moments, and those with data, are those of the OpenAPI doc
     if (typeof schema !== "object" || schema === null) return;
     for (const [name, field] of Object.entries<any>(schema.properties ?? {})) {
       const text = JSON.stringify(field);
-      if (/Unix milliseconds\."/.test(text) && !field.properties) moments.add(name);
+      if (/Unix milliseconds\."/.test(text) && !field.properties && field.type !== "array") moments.add(name);
       const isFree = Object.keys(field).every((key) => key === "description") || JSON.stringify(Object.keys(field).sort()) === '["description","type"]' && field.type === "object";
       if (isFree) data.add(name);
     }
     Object.values(schema).forEach(visit);
   };
-  for (const [name, schema] of Object.entries(components.schemas)) if (!name.endsWith("Body") || name === "ErrorBody") visit(schema);
+  // Printed as they are.
+  const raw = ["RunExport", "WhatIf"];
+  for (const [name, schema] of Object.entries(components.schemas)) if ((!name.endsWith("Body") || name === "ErrorBody") && !raw.includes(name)) visit(schema);
   assert.deepEqual([...moments].sort(), [...MOMENTS].sort());
   for (const name of data) assert.ok(DATA.has(name) || name === "progress", `${name} holds data`);
 });

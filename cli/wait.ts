@@ -18,7 +18,7 @@ export async function waitForEnd(started: Run, { client, terminal, output }: Inv
     while (exitCodeOf(run.status) === undefined) {
       const isAsking = run.gate !== undefined || (run.counts["awaiting_human"] ?? 0) > 0;
       if (isAsking && !isNoted) {
-        output.note(`${id} waits for a person: curfew inbox --run ${id}`);
+        output.note(`${id} waits for a person: ${output.command(`inbox --run ${id}`)}`);
         isNoted = true;
       }
       // A short first wait shows a gate that opens soon.
@@ -26,7 +26,7 @@ export async function waitForEnd(started: Run, { client, terminal, output }: Inv
     }
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
-    throw new CommandError(`${id} goes on`, { exitCode: EXIT.interrupted, next: `watch it: curfew watch ${id}` });
+    throw new CommandError(`${id} goes on`, { exitCode: EXIT.interrupted, next: `watch it: ${output.command(`watch ${id}`)}` });
   } finally {
     stopListening();
   }

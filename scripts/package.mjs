@@ -1,5 +1,5 @@
 // `npm run package`: set-up, then the npm package, dist/curfew-<version>.tgz: the built Worker, the dashboard, its migrations, the command line, the client,
-// schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
+// test kit with the engine's wasm, schemas, examples, the template of a project and the documentation. Who installs it needs no Rust.
 // `-- --check` then installs it into empty directories and uses it.
 import { execFile } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { dashboardOutput } from "./dashboard.mjs";
+import { buildEngine } from "./engine_wasm.mjs";
 import { setUp } from "./setup.mjs";
 import { run, script, step } from "./terminal.mjs";
 import { node22, npmBinary, quietEnvironment, root } from "./toolchain.mjs";
@@ -17,6 +18,7 @@ const staging = join(dist, "package");
 /** Builds the tarball and returns its path. */
 export async function makePackage() {
   await setUp();
+  await buildEngine();
   return step("package", async () => {
     rmSync(dist, { recursive: true, force: true });
     mkdirSync(staging, { recursive: true });
@@ -24,6 +26,7 @@ export async function makePackage() {
     await bundleWorker();
     await bundleCommandLine(version);
     await bundleClient();
+    await bundleTestKit();
     copyFiles();
     cpSync(dashboardOutput, join(staging, "dashboard"), { recursive: true });
     writeFileSync(join(staging, "wrangler.toml"), configuration());
@@ -53,13 +56,30 @@ async function bundleCommandLine(version) {
 async function bundleClient() {
   const output = join(staging, "client");
   await esbuild(["client/index.ts", "--target=es2022", "--sourcemap", `--outfile=${join(output, "index.js")}`]);
+  await declare("tsconfig.client.json", "client", output);
+}
+
+/** The engine stands beside it, because the kit reads the wasm from there. */
+async function bundleTestKit() {
+  const [output, engine] = [join(staging, "testing"), join(staging, "engine")];
+  const options = ["--platform=node", "--target=node20", "--sourcemap", "--external:../engine/engine.mjs"];
+  await esbuild(["testing/index.ts", ...options, `--outfile=${join(output, "index.js")}`]);
+  for (const name of ["engine.mjs", "engine.d.mts", "engine.wasm"]) cpSync(join(root, "engine", name), join(engine, name));
+  const all = join(dist, "declarations");
+  await declare("tsconfig.testing.json", ".", all);
+  cpSync(join(all, "testing"), output, { recursive: true });
+  rmSync(all, { recursive: true });
+}
+
+/** The declarations of a part's sources. @param {string} project @param {string} rootDirectory @param {string} output */
+async function declare(project, rootDirectory, output) {
   const typescript = join(root, "node_modules", "typescript", "bin", "tsc");
-  const declarations = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", "client", "--outDir", output];
-  await run(node22(), [typescript, "-p", "tsconfig.client.json", ...declarations], { cwd: root });
-  for (const name of readdirSync(output).filter((name) => name.endsWith(".d.ts"))) {
+  const options = ["--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--rootDir", rootDirectory, "--outDir", output];
+  await run(node22(), [typescript, "-p", project, ...options], { cwd: root });
+  for (const name of readdirSync(output, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".d.ts"))) {
     const file = join(output, name);
     // The compiler leaves these as they are, and an importer would look for the sources.
-    writeFileSync(file, readFileSync(file, "utf8").replace(/from "(\.\/\w+)\.ts"/g, 'from "$1.js"'));
+    writeFileSync(file, readFileSync(file, "utf8").replace(/from "(\.\.?\/[\w/]+)\.ts"/g, 'from "$1.js"'));
   }
 }
 
@@ -92,6 +112,9 @@ function manifest() {
     bin: { curfew: "./cli/curfew.mjs" },
     exports: {
       "./client": { types: "./client/index.d.ts", default: "./client/index.js" },
+      "./engine": { types: "./engine/engine.d.mts", default: "./engine/engine.mjs" },
+      "./engine.wasm": "./engine/engine.wasm",
+      "./testing": { types: "./testing/index.d.ts", default: "./testing/index.js" },
       "./worker": { types: "./worker/index.d.ts", default: "./worker/index.js" },
       "./schema/*.json": "./schema/*.json",
       "./package.json": "./package.json",

@@ -24,7 +24,7 @@ async function run({ flags, output }: Invocation): Promise<ExitCode> {
   if (!isProject) throw new CommandError("there is no wrangler.toml here", { next: "`curfew init` lays out a project; --config names a file elsewhere" });
   const wrangler = wranglerIn(dirname(file), await node22((line) => output.note(line)));
   const call = (args: string[]) =>
-    runWrangler(wrangler, [...args, "-c", file], output.isJson).catch((error: Error) => {
+    runWrangler(wrangler, [...args, "-c", file], { isQuiet: output.isJson }).catch((error: Error) => {
       throw new CommandError(error.message);
     });
   const isDryRun = flags.has("dry-run");

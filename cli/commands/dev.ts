@@ -4,15 +4,18 @@ import { join, relative, resolve } from "node:path";
 import { createClient, CurfewError, type Client } from "../../client/index.ts";
 import { UsageError, type Flags } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
+import { addressOf } from "../connection.ts";
 import { checkUnique, documentsOf, inOrder, isDocumentFile, type FileDocument } from "../documents.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError, detailLines } from "../failures.ts";
 import { logFile, startLocal, type LocalServer } from "../local/server.ts";
-import type { Output } from "../output.ts";
+import { commandFor, type Output } from "../output.ts";
 import { packageRoot } from "../package_root.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
 
 const PORT = 8787;
+/** What is stored and run where there is nothing of the user. */
+const HELLO = join(packageRoot, "examples", "hello.json");
 /** An editor may write a file several times when it saves it once. */
 const SETTLED_MS = 100;
 
@@ -36,8 +39,10 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
   const configuration = configurationOf(flags);
   const documents = documentsIn(flags, configuration.isProject);
   const persistTo = resolve(flags.text("persist") ?? ".curfew");
-  let release = () => {};
-  const interrupted = new Promise<void>((resolve) => (release = terminal.onInterrupt(resolve)));
+  const interruption = new AbortController();
+  const { signal } = interruption;
+  const interrupted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+  const stopListening = terminal.onInterrupt(() => interruption.abort());
   let server: LocalServer | undefined;
   let stopWatching = () => {};
   try {
@@ -48,29 +53,35 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
       persistTo,
       showsLogs: flags.has("logs"),
       note: (line) => output.note(line),
+      signal,
     });
     server = await starting.catch((error: Error) => {
+      if (signal.aborted) return undefined;
       throw new CommandError(error.message);
     });
+    if (server === undefined) return EXIT.ok;
     const client = createClient({ url: server.url, token: environment["CURFEW_TOKEN"] || undefined });
     output.note(`Curfew runs on ${server.url} (${((terminal.now() - startedAt) / 1_000).toFixed(1)} s)`);
-    await storeAll(await readAll(documents, output), client, output);
-    if (!configuration.isProject) await runHello(client, output);
-    if (output.isJson) output.jsonLine({ url: server.url });
-    else output.note(...nextSteps(server.url, persistTo, configuration.isProject));
-    stopWatching = storeChanges(documents, client, output);
-    await Promise.race([interrupted, server.ended]).catch((error: Error) => {
+    const over = Promise.race([interrupted, server.ended]).catch((error: Error) => {
       throw new CommandError(error.message);
     });
+    await Promise.race([over, storeAndTry(documents, client, output, signal)]);
+    if (signal.aborted) return EXIT.ok;
+    const command = commandFor(server.url === addressOf(flags, environment) ? undefined : server.url, "npx curfew");
+    if (output.isJson) output.jsonLine({ url: server.url });
+    else output.note(...nextSteps(server.url, command, persistTo, configuration.isProject));
+    stopWatching = storeChanges(documents, client, output, signal);
+    await over;
     return EXIT.ok;
   } finally {
-    release();
+    stopListening();
     stopWatching();
     await server?.stop();
   }
 }
 
-const CONFIGURATIONS = ["wrangler.jsonc", "wrangler.json", "wrangler.toml"];
+/** In the order in which wrangler looks for them. */
+export const CONFIGURATIONS = ["wrangler.jsonc", "wrangler.json", "wrangler.toml"];
 
 /** The file of wrangler, and whether it belongs to a project of the user. */
 export function configurationOf(flags: Flags): { file: string; isProject: boolean } {
@@ -85,7 +96,12 @@ function documentsIn(flags: Flags, isProject: boolean): string {
   const named = flags.text("documents");
   if (named !== undefined && !(existsSync(named) && statSync(named).isDirectory())) throw new UsageError(`--documents: ${named} is no directory`);
   const directory = resolve(named ?? "workflows");
-  return named !== undefined || isProject || existsSync(directory) ? directory : join(packageRoot, "examples", "hello.json");
+  return named !== undefined || isProject || existsSync(directory) ? directory : HELLO;
+}
+
+async function storeAndTry(documents: string, client: Client, output: Output, signal: AbortSignal): Promise<void> {
+  await storeAll(await readAll(documents, output), client, output, signal);
+  if (documents === HELLO) await runHello(client, output, signal);
 }
 
 /** A file that cannot be read is printed, and the others are stored. */
@@ -107,11 +123,11 @@ async function readAll(place: string, output: Output): Promise<FileDocument[]> {
 }
 
 /** A refused document is printed and does not end the server: the next change may be its correction. */
-async function storeAll(documents: readonly FileDocument[], client: Client, output: Output): Promise<void> {
+async function storeAll(documents: readonly FileDocument[], client: Client, output: Output, signal: AbortSignal): Promise<void> {
   for (const { kind, id, document, file } of documents) {
     const name = `${kind.slice(0, -1)} ${id}`;
     try {
-      const { version, warnings } = await client.put(kind, document);
+      const { version, warnings } = await client.put(kind, document, { signal });
       output.note(`${output.errorColours.green("stored")} ${escaped(name)} v${version}`);
       output.note(...warnings.map(({ pointer, message }) => `  ${output.errorColours.yellow("warning")} ${inOneLine(pointer)}: ${inOneLine(message)}`));
     } catch (error) {
@@ -122,16 +138,16 @@ async function storeAll(documents: readonly FileDocument[], client: Client, outp
 }
 
 /** Returns what ends it. */
-function storeChanges(place: string, client: Client, output: Output): () => void {
+function storeChanges(place: string, client: Client, output: Output, signal: AbortSignal): () => void {
   if (!existsSync(place)) return () => {};
   let timer: NodeJS.Timeout | undefined;
   // Passes follow each other: two of them at once could store the older content last.
   let last: Promise<void> = Promise.resolve();
   const pass = async () => {
     try {
-      await storeAll(await readAll(place, output), client, output);
+      await storeAll(await readAll(place, output), client, output, signal);
     } catch (error) {
-      output.problem(escaped((error as Error).message));
+      if (!signal.aborted) output.problem(escaped((error as Error).message));
     }
   };
   const watcher = watch(place, () => {
@@ -146,21 +162,20 @@ function storeChanges(place: string, client: Client, output: Output): () => void
 }
 
 /** Shows that all of it works, where there is nothing else to run. */
-async function runHello(client: Client, output: Output): Promise<void> {
-  const run = await client.start("hello", { input: { name: "Ada" } }, { wait_ms: 20_000 });
+async function runHello(client: Client, output: Output, signal: AbortSignal): Promise<void> {
+  const run = await client.start("hello", { input: { name: "Ada" } }, { wait_ms: 20_000, signal });
   output.note(`ran    workflow hello: ${run.status}, ${JSON.stringify(run.output)}`);
   if (run.status !== "completed") throw new CommandError(`the first run ended as ${run.status}: ${run.error?.message ?? "without an error"}`);
 }
 
-function nextSteps(url: string, persistTo: string, isProject: boolean): string[] {
-  const address = url === `http://localhost:${PORT}` ? "" : ` --url ${url}`;
-  const start = isProject ? `curfew start <workflow> --input '{}' --watch${address}` : `curfew start hello --input '{"name": "Ada"}' --watch${address}`;
+function nextSteps(url: string, command: Output["command"], persistTo: string, isProject: boolean): string[] {
+  const start = isProject ? "start <workflow> --input '{}' --watch" : `start hello --input '{"name": "Ada"}' --watch`;
   return [
     "",
     `  ${url}/  is the dashboard: runs with their deadlines, and what waits for a person`,
     "",
-    `  npx ${start}`,
-    `  npx curfew runs${address}`,
+    `  ${command(start)}`,
+    `  ${command("runs")}`,
     ...(isProject ? [] : ["  npx curfew init    # a project of your own, in this directory"]),
     "",
     `Its log is ${relative(".", logFile(persistTo))}. Ctrl-C ends it; what it stored is kept in ${relative(".", persistTo) || "."}/ for the next time.`,

@@ -35,10 +35,10 @@ async function listGates({ flags, output, terminal, client }: Invocation): Promi
   return EXIT.ok;
 }
 
-const openGates = async (api: Client, runId?: string): Promise<Gate[]> =>
-  (await all(api.pages((page) => api.gates({ limit: 1_000, ...page })))).filter((gate) => runId === undefined || gate.run_id === runId);
+const openGates = (api: Client, runId?: string): Promise<Gate[]> =>
+  all(api.pages((page) => api.gates({ ...(runId === undefined ? {} : { run: runId }), limit: 1_000, ...page })));
 
-function gateLines(gate: Gate, policy: string | null, now: number, { colours, width }: Output): string[] {
+function gateLines(gate: Gate, policy: string | null, now: number, { colours, width, command }: Output): string[] {
   const columns = Math.max(20, Math.min(width, 100) - 2);
   const left = gate.timeout_at === null ? "no deadline" : `${formatLeft(gate.timeout_at - now)} left (${formatMoment(gate.timeout_at, now)})`;
   const what = gate.kind === "node" ? `node ${gate.node_id}` : gate.kind === "escalation" ? `failure at ${gate.node_id ?? "the run"}` : "the limit of the run has passed";
@@ -49,7 +49,7 @@ function gateLines(gate: Gate, policy: string | null, now: number, { colours, wi
     ...promptLines(gate.prompt, columns).map((line) => `  ${line}`),
     ...(policy === null ? [] : [colours.dim(`  without a decision: ${escaped(policy)}`)]),
     `  choices: ${choices}`,
-    `  ${colours.cyan(`curfew decide ${escaped(gate.run_id)} ${escaped(gate.id)}`)}`,
+    `  ${colours.cyan(command(`decide ${gate.run_id} ${gate.id}`))}`,
   ];
 }
 
@@ -75,7 +75,7 @@ export const decide: Command = {
 };
 
 async function decideGate(invocation: Invocation): Promise<ExitCode> {
-  const { words, flags, terminal, client } = invocation;
+  const { words, flags, output, terminal, client } = invocation;
   const [runId = "", place = "", given] = words;
   const by = flags.duration("by");
   const inputWord = flags.text("input");
@@ -87,29 +87,29 @@ async function decideGate(invocation: Invocation): Promise<ExitCode> {
   let choice = given;
   let gateId = place;
   if (choice === undefined) {
-    if (!terminal.isInputTerminal || !terminal.isErrorTerminal) throw new UsageError("<choice> is missing; only on a terminal it is asked for", decide);
-    const gate = await askedGate(api, runId, place);
+    if (!terminal.isInputTerminal || !terminal.isErrorTerminal) throw new UsageError(`<choice> is missing; only on a terminal it is asked for, and \`${output.command(`inbox --run ${runId}`)}\` lists the choices`, decide);
+    const gate = await askedGate(api, runId, place, output);
     gateId = gate.id;
     const answer = await askPerson(gate, input, invocation);
     choice = answer.choice;
     input = answer.input;
   }
   const body = { choice, ...optional("input", input), ...optional("comment", flags.text("comment")), ...optional("by", flags.text("as")) };
-  return printChanged(await decideByNameOrNode(api, runId, gateId, body), invocation);
+  return printChanged(await decideByNameOrNode(api, runId, gateId, body, output), invocation);
 }
 
 /** The word is the id of a gate, or else of a node with one open gate. */
-async function decideByNameOrNode(api: Client, runId: string, place: string, body: Parameters<Client["decide"]>[2]) {
+async function decideByNameOrNode(api: Client, runId: string, place: string, body: Parameters<Client["decide"]>[2], { command }: Output) {
   try {
     return await api.decide(runId, place, body);
   } catch (error) {
     if (!(error instanceof CurfewError) || error.status !== 404) throw error;
     const ids = await gatesAtNode(api, runId, place);
     if (ids.length === 0) {
-      throw new CommandError(`${place} is neither an open gate of run ${runId} nor a node that waits for a person`, { next: `see what waits: curfew inbox --run ${runId}` });
+      throw new CommandError(`${place} is neither an open gate of run ${runId} nor a node that waits for a person`, { next: `see what waits: ${command(`inbox --run ${runId}`)}` });
     }
     if (ids.length > 1) {
-      throw new CommandError(`node ${place} has ${ids.length} open gates: ${ids.slice(0, 20).join(", ")}`, { next: `name one: curfew decide ${runId} ${ids[0]} ${body.choice}` });
+      throw new CommandError(`node ${place} has ${ids.length} open gates: ${ids.slice(0, 20).join(", ")}`, { next: `name one: ${command(`decide ${runId} ${ids[0]} ${body.choice}`)}` });
     }
     return api.decide(runId, ids[0]!, body);
   }
@@ -130,13 +130,13 @@ async function gatesAtNode(api: Client, runId: string, nodeId: string): Promise<
 }
 
 /** The list is about a second behind the run, so a gate that has just opened is looked for again. */
-async function askedGate(api: Client, runId: string, place: string): Promise<Gate> {
+async function askedGate(api: Client, runId: string, place: string, { command }: Output): Promise<Gate> {
   for (let attempt = 0; ; attempt++) {
     const gates = (await openGates(api, runId)).filter((gate) => gate.id === place || gate.node_id === place);
     const exact = gates.find((gate) => gate.id === place) ?? (gates.length === 1 ? gates[0] : undefined);
     if (exact !== undefined) return exact;
     if (gates.length > 1) throw new CommandError(`node ${place} has ${gates.length} open gates: ${gates.slice(0, 20).map(({ id }) => id).join(", ")}`, { next: "name one of them" });
-    if (attempt >= 3) throw new CommandError(`${place} is neither an open gate of run ${runId} nor a node that waits for a person`, { next: `see what waits: curfew inbox --run ${runId}` });
+    if (attempt >= 3) throw new CommandError(`${place} is neither an open gate of run ${runId} nor a node that waits for a person`, { next: `see what waits: ${command(`inbox --run ${runId}`)}` });
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
 }

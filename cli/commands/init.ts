@@ -6,6 +6,7 @@ import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
 import { packageRoot } from "../package_root.ts";
 import { VERSION } from "../version.ts";
+import { CONFIGURATIONS } from "./dev.ts";
 
 export const init: Command = {
   name: "init",
@@ -16,10 +17,17 @@ export const init: Command = {
   run,
 };
 
+/** A project that has these already works with its own. */
+const KEPT = [".gitignore", "tsconfig.json", "AGENTS.md"];
+
 async function run({ words, output }: Invocation): Promise<ExitCode> {
   const directory = resolve(words[0] ?? ".");
   const files = new Map([...template(), ["wrangler.toml", configuration(basename(directory))]]);
-  const existing = [...files.keys()].filter((name) => existsSync(join(directory, name)));
+  const isThere = (name: string) => existsSync(join(directory, name));
+  const kept = KEPT.filter(isThere);
+  const notIgnored = kept.includes(".gitignore") ? linesMissing(files.get(".gitignore")!, join(directory, ".gitignore")) : [];
+  for (const name of kept) files.delete(name);
+  const existing = [...files.keys(), ...CONFIGURATIONS.filter((name) => !files.has(name))].filter(isThere);
   if (existing.length > 0) {
     throw new CommandError(`${existing.join(", ")} ${existing.length === 1 ? "is" : "are"} there already; nothing was written`, {
       next: "name another directory, `curfew init <directory>`, or move what is in the way",
@@ -36,9 +44,30 @@ async function run({ words, output }: Invocation): Promise<ExitCode> {
       throw new CommandError(`${file} cannot be written: ${(error as Error).message}`);
     }
   }
-  if (output.isJson) output.rawJson({ directory, files: [...files.keys()].sort() });
-  else output.lines(...[...files.keys()].sort().map((name) => `${output.colours.green("wrote")} ${relative(".", join(directory, name))}`), ...nextSteps(directory));
+  const written = [...files.keys()].sort();
+  if (output.isJson) {
+    output.rawJson({ directory, files: written, kept });
+    return EXIT.ok;
+  }
+  const { green, yellow } = output.colours;
+  const shown = (name: string) => relative(".", join(directory, name));
+  const advice = (name: string) => (name === ".gitignore" && notIgnored.length > 0 ? `, without ${notIgnored.join(", ")}: add them` : "");
+  output.lines(...written.map((name) => `${green("wrote")} ${shown(name)}`), ...kept.map((name) => `${yellow("kept")}  ${shown(name)}${advice(name)}`), ...nextSteps(directory));
   return EXIT.ok;
+}
+
+/** The lines of `text` that a file does not have. */
+function linesMissing(text: string, file: string): string[] {
+  const present = readText(file).split("\n").map((line) => line.trim().replace(/^\/|\/$/g, ""));
+  return text.split("\n").filter((line) => line !== "" && !present.includes(line));
+}
+
+function readText(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new CommandError(`${file} cannot be read: ${(error as Error).message}`);
+  }
 }
 
 function* template(): Generator<[name: string, text: string]> {
@@ -62,6 +91,7 @@ function configuration(name: string): string {
     .replace(/^directory = .*$/m, 'directory = "node_modules/curfew/dashboard"')
     .replace(/^migrations_dir = .*$/m, 'migrations_dir = "node_modules/curfew/migrations"')
     .replace(/^# Compiles what has changed.*\n\[build\]\ncommand = .*\n\n/m, "")
+    .replace('service = "curfew"', `service = "${worker}"`)
     .replaceAll("npm start", "curfew dev")
     .replaceAll("docs/security.md", "node_modules/curfew/docs/security.md");
 }

@@ -1,5 +1,5 @@
 // `curfew runs` and `curfew run`: what there is, and one run with its tokens and deadlines.
-import type { Run, RunSummary, Token } from "../../client/index.ts";
+import type { Client, Run, RunSummary, Token } from "../../client/index.ts";
 import { statusPaint } from "../colours.ts";
 import type { Command, Invocation } from "../command.ts";
 import { formatDuration, formatLeft, formatMoment, formatShort } from "../durations.ts";
@@ -8,6 +8,7 @@ import type { Output } from "../output.ts";
 import { outcomeLines } from "../run_text.ts";
 import type { Cell } from "../table.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
+import { whyLines } from "../why_text.ts";
 import { leftOf, leftText } from "../watch/rows.ts";
 import { clockAheadOf, ENDED } from "../watch/state.ts";
 import { all } from "./watch.ts";
@@ -83,7 +84,7 @@ function summaryRow(run: RunSummary, now: number, { colours }: Output): (string 
 
 export const run: Command = {
   name: "run",
-  summary: "Shows one run: status, tokens, deadlines, output or error.",
+  summary: "Shows one run: status, tokens, deadlines, output or error, and why it timed out.",
   positionals: [{ name: "run", candidates: "run" }],
   flags: [],
   examples: ["curfew run order-1", "curfew run order-1 --json | jq .output"],
@@ -115,12 +116,23 @@ async function showRun({ words, output, terminal, client }: Invocation): Promise
       tokens.map((token) => tokenRow(token, output)),
     );
   }
-  const outcome = outcomeLines(one, output);
+  const outcome = outcomeLines(one, output, { isWhole: true });
   if (outcome.length > 0) output.lines("", ...outcome);
+  const why = await whyOf(one, api);
+  if (why.length > 0) output.lines("", bold("Why it timed out"), ...why);
   return EXIT.ok;
 }
 
-function headLines(one: Run, now: number, { colours }: Output): string[] {
+/** Of the last timeout. A run that completed in spite of one needs no explanation. */
+async function whyOf(one: Run, api: Client): Promise<string[]> {
+  const hasTimeouts = one.timeout_enforcement_latency_seconds !== undefined;
+  if (!hasTimeouts || one.status === "completed" || one.status === "cancelled") return [];
+  const records = await all(api.pages((page) => api.timeouts(one.id, { limit: 1_000, ...page })));
+  const last = records.at(-1);
+  return last === undefined ? [] : whyLines(await api.timeout(one.id, last.id));
+}
+
+function headLines(one: Run, now: number, { colours, command }: Output): string[] {
   const status = statusPaint(one.status, colours)(escaped(one.status.replaceAll("_", " ")));
   const limit = one.timeout_ms === null ? "none" : formatDuration(one.timeout_ms);
   const facts: [string, string | undefined][] = [
@@ -134,7 +146,7 @@ function headLines(one: Run, now: number, { colours }: Output): string[] {
     ["attempt", one.attempt > 1 ? String(one.attempt) : undefined],
     ["parent", one.parent === undefined || one.parent === null ? undefined : escaped(one.parent.run_id)],
     ["paused by", one.paused_by === undefined || one.paused_by.length === 0 ? undefined : one.paused_by.join(", ")],
-    ["gate", one.gate === undefined ? undefined : `${escaped(one.gate.id)}: curfew decide ${escaped(one.id)} ${escaped(one.gate.id)}`],
+    ["gate", one.gate === undefined ? undefined : `${escaped(one.gate.id)}: ${command(`decide ${one.id} ${one.gate.id}`)}`],
     ["ends as", one.ends_as],
   ];
   return facts.filter((fact): fact is [string, string] => fact[1] !== undefined).map(([name, value]) => `${colours.dim(name.padEnd(10))}${value}`);

@@ -56,6 +56,6 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   }
   const status = statusPaint(started.status, output.colours)(escaped(started.status.replaceAll("_", " ")));
   output.lines(`${escaped(started.id)}  ${escaped(started.workflow_id)} v${started.version}  ${status}`);
-  if (exitCodeOf(started.status) === undefined) output.note(`watch it: curfew watch ${escaped(started.id)}`);
+  if (exitCodeOf(started.status) === undefined) output.note(`watch it: ${output.command(`watch ${started.id}`)}`);
   return EXIT.ok;
 }

@@ -3,7 +3,6 @@ import type { Client, Run, Token } from "../../client/index.ts";
 import type { Command, Invocation } from "../command.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "../exit_codes.ts";
 import { endLines, outcomeLines } from "../run_text.ts";
-import { escaped } from "../terminal_text.ts";
 import { eventLine } from "../watch/event_line.ts";
 import { frame } from "../watch/frame.ts";
 import { Screen } from "../watch/screen.ts";
@@ -36,7 +35,7 @@ export async function watchRun(runId: string, invocation: Invocation): Promise<E
     return exitCodeOf(run.status) ?? EXIT.refused;
   } catch (error) {
     if (!interrupted.signal.aborted) throw error;
-    output.note(`the run goes on; watch it again: curfew watch ${escaped(runId)}`);
+    output.note(`the run goes on; watch it again: ${output.command(`watch ${runId}`)}`);
     return EXIT.interrupted;
   } finally {
     stopListening();
@@ -60,7 +59,7 @@ async function onScreen(runId: string, { client, output, terminal }: Invocation,
   const api = client();
   const screen = new Screen(terminal);
   let state = await answer(api, runId, terminal.now, signal).then(({ run, tokens, at }) => stateOf(run, tokens, at));
-  const draw = () => screen.draw(frame(state, terminal.columns(), screen.height, terminal.now(), output.colours));
+  const draw = () => screen.draw(frame(state, terminal.columns(), screen.height, terminal.now(), output));
   const refresh = refresher(async () => {
     const { run, tokens, at } = await answer(api, runId, terminal.now, signal);
     state = withAnswer(state, run, tokens, at);

@@ -10,10 +10,10 @@ const MAJOR = 22;
 const VERSION = "22.23.3";
 
 /**
- * The path of a Node that wrangler accepts: the one that runs this, or one that npm installs once into the user's cache. It does not become
- * part of the project, whose scripts go on with their own.
+ * The path of a Node that wrangler accepts: the one that runs this, or one that npm installs once into the user's cache, unless
+ * `signal` stops it. It does not become part of the project, whose scripts go on with their own.
  */
-export async function node22(note: (line: string) => void): Promise<string> {
+export async function node22(note: (line: string) => void, signal = new AbortController().signal): Promise<string> {
   if (Number(process.versions.node.split(".")[0]) >= MAJOR) return process.execPath;
   const directory = join(process.env["XDG_CACHE_HOME"] || join(homedir(), ".cache"), "curfew", `node-${VERSION}`);
   const binary = join(directory, "node_modules", "node", "bin", process.platform === "win32" ? "node.exe" : "node");
@@ -24,7 +24,7 @@ export async function node22(note: (line: string) => void): Promise<string> {
   mkdirSync(directory, { recursive: true });
   // The package downloads nothing by itself, but it must be allowed to link the binary of this platform.
   writeFileSync(join(directory, "package.json"), JSON.stringify({ private: true, allowScripts: { node: true } }));
-  const failure = await install(directory);
+  const failure = await install(directory, signal);
   if (await runs(binary)) return binary;
   throw new Error(`Node ${VERSION} could not be installed with npm; install Node ${MAJOR} or newer yourself and try again\n${failure}`.trimEnd());
 }
@@ -38,11 +38,11 @@ async function runs(binary: string): Promise<boolean> {
 }
 
 /** Resolves with what npm printed. */
-function install(directory: string): Promise<string> {
+function install(directory: string, signal: AbortSignal): Promise<string> {
   const npm = process.platform === "win32" ? "npm.cmd" : "npm";
   return new Promise((resolve) => {
     const args = ["install", "--no-audit", "--no-fund", "--loglevel=error", `node@${VERSION}`];
-    const child = spawn(npm, args, { cwd: directory, stdio: ["ignore", "pipe", "pipe"], shell: process.platform === "win32" });
+    const child = spawn(npm, args, { cwd: directory, stdio: ["ignore", "pipe", "pipe"], shell: process.platform === "win32", signal });
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (text += chunk));
     child.on("error", (error) => resolve(error.message));

@@ -24,6 +24,8 @@ export interface LocalOptions {
   variables?: Record<string, string>;
   /** What takes a while, for people. */
   note: (line: string) => void;
+  /** Stops the start. */
+  signal?: AbortSignal;
 }
 
 export interface LocalServer {
@@ -36,23 +38,21 @@ export interface LocalServer {
 /** The output of wrangler and of the Worker, of the last start. */
 export const logFile = (persistTo: string): string => join(persistTo, "dev.log");
 
-/** Resolves when it answers. */
+/** Resolves when it answers. Its processes have ended when it rejects. */
 export async function startLocal(options: LocalOptions): Promise<LocalServer> {
-  const { configuration, persistTo, note } = options;
+  const { configuration, persistTo, note, signal = new AbortController().signal } = options;
   const port = await freePort(options.port);
   const url = `http://localhost:${port}`;
   const directory = dirname(configuration);
-  const wrangler = wranglerIn(directory, await node22(note), {
-    WRANGLER_REGISTRY_PATH: join(persistTo, "registry"),
-    WRANGLER_LOG_PATH: join(persistTo, "logs"),
-  });
+  const wrangler = wranglerIn(directory, await node22(note, signal), { WRANGLER_LOG_PATH: join(persistTo, "logs") });
   mkdirSync(persistTo, { recursive: true });
   // It holds data of runs, and belongs into no repository.
   writeFileSync(join(persistTo, ".gitignore"), "*\n");
   const release = lock(persistTo, url);
   const storage = ["--persist-to", persistTo, "-c", configuration];
   try {
-    await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], true);
+    await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], { isQuiet: true, signal });
+    signal.throwIfAborted();
   } catch (error) {
     release();
     throw error;
@@ -81,7 +81,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
     clearTimeout(deadline);
   };
   try {
-    await Promise.race([answers(url), ended]);
+    await Promise.race([answers(url, signal), ended, abortOf(signal)]);
   } catch (error) {
     await stop();
     throw error;
@@ -128,12 +128,14 @@ function freePort(wanted: number): Promise<number> {
   });
 }
 
-async function answers(url: string): Promise<void> {
+async function answers(url: string, stopped: AbortSignal): Promise<void> {
   const deadline = Date.now() + READY_WITHIN_MS;
-  while (Date.now() < deadline) {
+  while (Date.now() < deadline && !stopped.aborted) {
     const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
     if (response?.ok) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
   throw new Error(`${url}/healthz did not answer within ${READY_WITHIN_MS / 1000} s`);
 }
+
+const abortOf = (signal: AbortSignal): Promise<never> => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));

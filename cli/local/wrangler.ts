@@ -36,10 +36,11 @@ export function spawnWrangler({ node, directory, environment }: Wrangler, args: 
   return spawn(node, [program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
 }
 
-/** Runs wrangler to its end. With `isQuiet` what it prints is part of the error only. */
-export function runWrangler(wrangler: Wrangler, args: string[], isQuiet = false): Promise<void> {
+/** Runs wrangler to its end, or until `signal`. With `isQuiet` what it prints is part of the error only. */
+export function runWrangler(wrangler: Wrangler, args: string[], { isQuiet = false, signal }: { isQuiet?: boolean; signal?: AbortSignal } = {}): Promise<void> {
   return new Promise((resolve, reject) => {
     const child = spawnWrangler(wrangler, args, isQuiet ? "pipe" : "inherit");
+    signal?.addEventListener("abort", () => child.kill("SIGTERM"));
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += chunk));
     child.on("error", reject);

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { colours } from "../colours.ts";
+import { commandFor } from "../output.ts";
 import { widthOf } from "../terminal_text.ts";
 import { testTerminal } from "../test_terminal.ts";
 import { eventLine } from "./event_line.ts";
@@ -11,7 +12,7 @@ import { Screen } from "./screen.ts";
 import { stateOf, withAnswer, withEvent } from "./state.ts";
 
 const NOW = 1_700_000_000_000;
-const PLAIN = colours(false);
+const OUTPUT = { colours: colours(false), command: commandFor(undefined) };
 
 const run = (parts: Partial<Run> = {}): Run => ({
   id: "order-1",
@@ -60,7 +61,7 @@ const token = (number: number, parts: Partial<Token> = {}): Token => ({
 
 const ended = (number: number, parts: Partial<Token> = {}) => token(number, { status: "completed", ended_at: NOW - 10_000 + number, timeout_at: null, ...parts });
 const branch = (number: number, parts: Partial<Token> = {}, total = 100) => token(number, { node_id: "work", branch: { group: "each", instance: 1, index: number, total, item: null, output: null }, ...parts });
-const lines = (tokens: Token[], { width = 80, height = 23, of = run() } = {}) => frame(stateOf(of, tokens, NOW), width, height, NOW, PLAIN);
+const lines = (tokens: Token[], { width = 80, height = 23, of = run() } = {}) => frame(stateOf(of, tokens, NOW), width, height, NOW, OUTPUT);
 const event = (parts: Partial<RunEvent> & { kind: RunEvent["kind"] }): RunEvent => ({ seq: 1, at: NOW, ...parts });
 
 test("the run with its limit, tokens with status, attempt, time left and progress", () => {
@@ -77,27 +78,27 @@ test("the run with its limit, tokens with status, attempt, time left and progres
 
 test("time counts down by the clock of Curfew, which may be ahead of ours", () => {
   const state = stateOf(run(), [token(1)], NOW - 5_000);
-  assert.match(frame(state, 80, 23, NOW - 5_000, PLAIN)[0]!, /48s left/);
-  assert.match(frame(state, 80, 23, NOW, PLAIN)[0]!, /43s left/);
-  assert.match(frame(state, 80, 23, NOW, PLAIN)[3]!, /25s left/);
+  assert.match(frame(state, 80, 23, NOW - 5_000, OUTPUT)[0]!, /48s left/);
+  assert.match(frame(state, 80, 23, NOW, OUTPUT)[0]!, /43s left/);
+  assert.match(frame(state, 80, 23, NOW, OUTPUT)[3]!, /25s left/);
 });
 
 test("a gate is shown with the command that decides it, until it is decided", () => {
   const waiting = run({ status: "waiting", deadlines: [{ kind: "gate", due_at: NOW + 3_600_000, gate_id: "g2", token_id: "t2", node_id: "ask" }] });
   const tokens = [token(2, { node_id: "ask", status: "awaiting_human" })];
   const open = withEvent(stateOf(waiting, tokens, NOW), event({ kind: "gate_opened", gate_id: "g2", node_id: "ask", token_id: "t2" }));
-  assert.deepEqual(frame(open, 80, 23, NOW, PLAIN).slice(1, 3), ["ask waits for a person, 1h0m0s left", "  curfew decide order-1 g2"]);
+  assert.deepEqual(frame(open, 80, 23, NOW, OUTPUT).slice(1, 3), ["ask waits for a person, 1h0m0s left", "  curfew decide order-1 g2"]);
   const decided = withEvent(open, event({ kind: "gate_decided", gate_id: "g2" }));
-  assert.doesNotMatch(frame(decided, 80, 23, NOW, PLAIN).join("\n"), /decide/);
+  assert.doesNotMatch(frame(decided, 80, 23, NOW, OUTPUT).join("\n"), /decide/);
   // The stream may be behind the answer: a gate whose token has ended is gone.
   const answered = withAnswer(open, run(), [ended(2)], NOW);
-  assert.doesNotMatch(frame(answered, 80, 23, NOW, PLAIN).join("\n"), /decide/);
+  assert.doesNotMatch(frame(answered, 80, 23, NOW, OUTPUT).join("\n"), /decide/);
 });
 
 test("the gate of a whole run, and clocks that are stopped", () => {
   const paused = run({ status: "paused", paused_by: ["workflow_timeout"], timeout_at: null, deadlines: [{ kind: "workflow", remaining_ms: 0 }, { kind: "execution", remaining_ms: 9_000, token_id: "t1" }] });
   const state = withEvent(stateOf(paused, [token(1, { timeout_at: null })], NOW), event({ kind: "gate_opened", gate_id: "run1" }));
-  const shown = frame(state, 100, 23, NOW + 60_000, PLAIN);
+  const shown = frame(state, 100, 23, NOW + 60_000, OUTPUT);
   assert.equal(shown[0], "order-1  paused  1m12s  0s left of 1m0s, stopped  paused by workflow timeout  order v3");
   assert.deepEqual(shown.slice(1, 3), ["the run waits for a person", "  curfew decide order-1 run1"]);
   assert.match(shown.at(-1)!, /9s left, stopped/);
@@ -114,7 +115,7 @@ test("1 000 tokens and any size of the terminal: every frame fits", () => {
   const gates = Array.from({ length: 10 }, (_, index) => event({ kind: "gate_opened", gate_id: `g${index * 3}`, token_id: `t${index * 3}`, node_id: `node-${index}` }));
   const state = gates.reduce(withEvent, stateOf(run({ error: { code: "x", class: "unknown", message: "long ".repeat(100) } }), tokens, NOW));
   for (const [width, height] of [[80, 23], [200, 60], [40, 10], [20, 5], [10, 3], [5, 1], [1, 1]] as const) {
-    const shown = frame(state, width, height, NOW, PLAIN);
+    const shown = frame(state, width, height, NOW, OUTPUT);
     assert.ok(shown.length <= height, `${width}x${height}: ${shown.length} lines`);
     for (const line of shown) assert.ok(widthOf(line) <= width, `${width}x${height}: ${line}`);
   }

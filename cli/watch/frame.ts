@@ -2,10 +2,11 @@
 import type { Run } from "../../client/types.ts";
 import { statusPaint, type Colours } from "../colours.ts";
 import { formatLeft, formatShort } from "../durations.ts";
+import type { Output } from "../output.ts";
 import { table, type Cell } from "../table.ts";
 import { cut, escaped } from "../terminal_text.ts";
 import { countsText, leftOf, leftText, rowsOf, type Row } from "./rows.ts";
-import { ENDED, type OpenGate, type WatchState } from "./state.ts";
+import { ENDED, type WatchState } from "./state.ts";
 
 const COLUMNS = [
   { title: "NODE", isFlexible: true },
@@ -23,9 +24,10 @@ const ENDED_SHOWN_LEAST = 3;
  * At most `height` lines of at most `width` columns. `now` is our clock.
  * A frame has no line for the cursor: the caller keeps one.
  */
-export function frame(state: WatchState, width: number, height: number, now: number, colours: Colours): string[] {
+export function frame(state: WatchState, width: number, height: number, now: number, output: Pick<Output, "colours" | "command">): string[] {
+  const { colours } = output;
   const serverNow = now + state.clockAheadMs;
-  const head = [...header(state.run, width, serverNow, colours), ...gateLines(state, width, serverNow, colours)].slice(0, Math.max(1, height));
+  const head = [...header(state.run, width, serverNow, colours), ...gateLines(state, width, serverNow, output)].slice(0, Math.max(1, height));
   const room = height - head.length;
   // A blank line, the titles and one row, or nothing.
   if (room < 3) return head;
@@ -59,19 +61,17 @@ function limitText(run: Run, now: number): string {
   return `${formatLeft(left.leftMs(now))} left${limit}${left.isStopped ? ", stopped" : ""}${paused}`;
 }
 
-function gateLines(state: WatchState, width: number, now: number, colours: Colours): string[] {
+function gateLines(state: WatchState, width: number, now: number, { colours, command }: Pick<Output, "colours" | "command">): string[] {
   const gates = [...state.gates.values()];
   const lines = gates.slice(0, GATES_SHOWN).flatMap((gate) => {
     const deadline = state.run.deadlines.find(({ gate_id }) => gate_id === gate.id);
     const left = leftText(deadline === undefined ? undefined : leftOf(deadline), now);
     const what = gate.nodeId === null ? "the run waits for a person" : `${gate.nodeId} waits for a person`;
-    return [colours.yellow(cut(escaped(`${what}${left === "" ? "" : `, ${left}`}`), width)), cut(`  ${decideCommand(state.run.id, gate)}`, width)];
+    return [colours.yellow(cut(escaped(`${what}${left === "" ? "" : `, ${left}`}`), width)), cut(`  ${command(`decide ${state.run.id} ${gate.id}`)}`, width)];
   });
   const more = gates.length - GATES_SHOWN;
-  return more > 0 ? [...lines, cut(`  ${more} more: curfew inbox --run ${escaped(state.run.id)}`, width)] : lines;
+  return more > 0 ? [...lines, cut(`  ${more} more: ${command(`inbox --run ${state.run.id}`)}`, width)] : lines;
 }
-
-export const decideCommand = (runId: string, gate: OpenGate): string => escaped(`curfew decide ${runId} ${gate.id}`);
 
 /** Ended rows first, as a history, then the live ones. What does not fit is counted in a row of its own. */
 function chosen(rows: readonly Row[], room: number): Row[] {

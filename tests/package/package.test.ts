@@ -1,112 +1,135 @@
-// The npm package as a new user meets it: an empty directory, no Rust on the PATH, the tarball and what npm installs with it. It is run by
-// `npm run package -- --check`, on the Node that the machine has, because that is the one a user has.
+// The npm package as a new user meets it, see installed.ts. `npm run package -- --check` runs it.
 import assert from "node:assert/strict";
-import { execFile, spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { after, before, test } from "node:test";
-import { promisify } from "node:util";
+import { after, test } from "node:test";
+import { FIRST_RUN_S } from "../../bench/limits.ts";
+import { root } from "../workerd/harness.ts";
 import { until } from "../workerd/poll.ts";
+import { environmentIn, firstRun, printed, Shell, stopped } from "./installed.ts";
 
 const tarball = process.env["CURFEW_TARBALL"];
 assert.ok(tarball, "CURFEW_TARBALL names the tarball: `npm run package -- --check`");
 
-/** The promise of the README. */
-const FIRST_RUN_MS = 60_000;
-const STEP_MS = 120_000;
-
 const directory = mkdtempSync(join(tmpdir(), "curfew-package-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
 
-/** Without cargo and rustup, and without the programs of the repository. */
-const path = (process.env["PATH"] ?? "")
-  .split(delimiter)
-  .filter((entry) => !entry.includes("node_modules") && !["cargo", "rustup", "rustc"].some((tool) => existsSync(join(entry, tool))))
-  .join(delimiter);
-const env: NodeJS.ProcessEnv = { ...process.env, PATH: path, NO_COLOR: "1" };
-for (const name of Object.keys(env)) if (/^(npm_|CURFEW_|CARGO|RUST|NODE_)/i.test(name)) delete env[name];
+const env = environmentIn(directory);
+const first = new Shell(join(directory, "first"), env);
+const project = new Shell(join(directory, "project"), env);
 
-async function call(cwd: string, command: string, ...args: string[]): Promise<string> {
-  const { stdout } = await promisify(execFile)(command, args, { cwd, env, timeout: STEP_MS, maxBuffer: 1 << 24 });
-  return stdout;
-}
+const inProject = (name: string) => readFileSync(join(project.directory, name), "utf8");
 
-const json = async (cwd: string, ...args: string[]) => JSON.parse(await call(cwd, "npx", "curfew", ...args, "--json"));
+/** The program for Vitest on the page about testing, and one with a failure. */
+const VITEST = {
+  "page.test.ts": /^```ts vitest\n(.*?)^```/ms.exec(readFileSync(new URL("../../docs/testing.md", import.meta.url), "utf8"))![1]!,
+  "failure.test.ts": `
+    import { expect, test } from "vitest";
+    import { curfewTest, matchers } from "curfew/testing";
 
-/** The address of a `curfew dev` that has begun to answer. */
-function address(dev: ChildProcess): Promise<string> {
-  return new Promise((resolve, reject) => {
-    let [output, errors] = ["", ""];
-    dev.stdout!.on("data", (chunk) => {
-      output += chunk;
-      if (output.includes("\n")) resolve(JSON.parse(output.slice(0, output.indexOf("\n"))).url);
-    });
-    dev.stderr!.on("data", (chunk) => (errors += chunk));
-    dev.on("close", (code) => reject(new Error(`curfew dev ended (${code}): ${output}${errors}`)));
-  });
-}
+    expect.extend(matchers);
+    const pause = curfewTest({ workflow: { id: "pause", timeout: "168h", nodes: [{ id: "ask", gate: { timeout: "48h", on_timeout: "fail" } }] } });
 
-async function withDev<T>(cwd: string, use: (url: string) => Promise<T>): Promise<T> {
-  // Not by npx, which would not pass the signal on to its child.
-  const dev = spawn(join(cwd, "node_modules", ".bin", "curfew"), ["dev", "--port", "0", "--json"], { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
-  try {
-    return await use(await address(dev));
-  } finally {
-    const closed = new Promise((resolve) => dev.on("close", resolve));
-    dev.kill("SIGTERM");
-    assert.equal(await closed, 0, "curfew dev ends in order");
-  }
-}
-
-const first = join(directory, "first");
-const project = join(directory, "project");
-
-before(async () => {
-  assert.equal(["cargo", "rustc"].some((tool) => path.split(delimiter).some((entry) => existsSync(join(entry, tool)))), false);
-});
+    test("seven days", () => {
+      const run = pause.start().advance("7d");
+      expect(run).toHaveTimedOut("ask");
+      expect(run).not.toHaveCompleted();
+      expect(() => expect(pause.start()).toHaveCompleted()).toThrow(/expected the run to have completed; it is waiting\\n\\npause, limit 168h0m0s: waiting at 0s\\n/);
+    });`,
+};
 
 test("from an empty directory to a completed run within a minute", async (t) => {
-  const startedAt = performance.now();
-  mkdirSync(first);
-  await call(first, "npm", "init", "-y");
-  await call(first, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund", tarball);
-  await withDev(first, async (url) => {
-    // Lists follow within a second or two.
-    const { items } = await until("the run in the list", async () => {
-      const page = await json(first, "runs", "--url", url);
-      return page.items.length > 0 && page;
-    });
-    assert.deepEqual(items.map((run: any) => [run.workflow_id, run.status]), [["hello", "completed"]]);
-    const tookMs = performance.now() - startedAt;
-    t.diagnostic(`${(tookMs / 1_000).toFixed(1)} s`);
-    assert.ok(tookMs < FIRST_RUN_MS, `${tookMs} ms`);
+  const { took_ms } = await firstRun(first, tarball, async (url) => {
     // And once more by hand.
-    const run = await json(first, "start", "hello", "--input", '{"name": "Bob"}', "--wait", "--url", url);
+    const run = await first.json("start", "hello", "--input", '{"name": "Bob"}', "--wait", "--url", url);
     assert.deepEqual([run.status, run.output], ["completed", { greeting: "Hello, Bob!" }]);
   });
+  t.diagnostic(`${(took_ms / 1_000).toFixed(1)} s`);
+  assert.ok(took_ms < FIRST_RUN_S * 1_000, `${took_ms} ms`);
 });
 
 test("a project is laid out, type-checks, passes its test, is accepted by wrangler and runs", async () => {
-  const { files } = await json(first, "init", "../project");
-  for (const file of ["wrangler.toml", "src/worker.mts", "workflows/hello.mts", "test/hello.test.mts", "AGENTS.md", ".gitignore", "package.json"]) assert.ok(files.includes(file), file);
+  const { files } = await first.json("init", "../project");
+  for (const file of ["wrangler.toml", "src/worker.mts", "workflows/hello.mts", "test/hello.test.mts", "test/worker.test.mts", "AGENTS.md", ".gitignore", "package.json"]) assert.ok(files.includes(file), file);
   // The version is not in a registry.
-  const manifest = JSON.parse(readFileSync(join(project, "package.json"), "utf8"));
+  const manifest = JSON.parse(inProject("package.json"));
   assert.ok("curfew" in manifest.devDependencies);
   manifest.devDependencies.curfew = tarball;
-  writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
-  await call(project, "npm", "install", "--prefer-offline", "--no-audit", "--no-fund");
-  await call(project, "npm", "run", "check");
-  assert.match(await call(project, "npm", "test"), /# pass [1-9]|ℹ pass [1-9]/);
-  await json(project, "deploy", "--dry-run");
-  await withDev(project, async (url) => {
-    const run = await json(project, "start", "hello", "--input", '{"name": "Ada"}', "--wait", "--url", url);
+  writeFileSync(join(project.directory, "package.json"), JSON.stringify(manifest));
+  await project.install();
+  await project.call("npm", "run", "check");
+  const tested = await project.call("npm", "test");
+  assert.match(tested, /# pass [1-9]|ℹ pass [1-9]/);
+  assert.match(tested, /fails when nobody answers for five minutes/, "the test with curfew/testing ran");
+  await project.json("deploy", "--dry-run");
+  await project.withDev(async (url) => {
+    const run = await project.json("start", "hello", "--input", '{"name": "Ada"}', "--wait", "--url", url);
     assert.equal(run.status, "completed");
+    // The dashboard with the engine that simulates in the browser.
+    assert.match(await (await fetch(url, { headers: { accept: "text/html" } })).text(), /<title>Curfew<\/title>/);
+    const wasm = readdirSync(join(project.directory, "node_modules", "curfew", "dashboard", "assets")).find((name) => /^engine-\w{8}\.wasm$/.test(name));
+    const served = await fetch(`${url}/assets/${wasm}`);
+    assert.equal(Buffer.from(await served.arrayBuffer()).subarray(0, 4).toString(), "\0asm", `${served.status} ${served.headers.get("content-type")}`);
   });
 });
 
+test("a Worker under a wrangler dev of its own calls the project's Curfew, and is called by it", async () => {
+  // Both configurations as people copy them: a line of the project's wrangler.toml, and the binding that stands there as a comment.
+  const configuration = inProject("wrangler.toml");
+  const binding = /services = \[.*\]/.exec(configuration)?.[0];
+  assert.ok(binding, configuration);
+  const withPricing = configuration.replace(/^# (\[\[services\]\]|binding = "PRICING"|service = "pricing-worker")$/gm, "$1");
+  assert.equal(withPricing.length, configuration.length - 3 * "# ".length);
+  writeFileSync(join(project.directory, "wrangler.toml"), withPricing);
+  const other = new Shell(join(directory, "pricing"), env);
+  mkdirSync(other.directory);
+  const sample = /```js\n(export default \{[^`]*env\.CURFEW\.create[^`]*)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.[1];
+  assert.ok(sample, "the README has a Worker that calls Curfew");
+  for (const [name, text] of Object.entries({
+    "wrangler.toml": `name = "pricing-worker"\nmain = "worker.mjs"\ncompatibility_date = "2026-11-01"\n${binding}\n`,
+    "sample.mjs": sample,
+    "worker.mjs": `
+      import sample from "./sample.mjs";
+      export default {
+        fetch(request, env) {
+          const { pathname } = new URL(request.url);
+          if (pathname === "/quote") return Response.json({ price: 7 });
+          if (pathname === "/healthz") return env.CURFEW.fetch(request);
+          return sample.fetch(request, env);
+        },
+      };`,
+  })) writeFileSync(join(other.directory, name), text);
+  // It has no packages of its own; wrangler needs the Node of the project where that of the machine is older.
+  const bin = join(project.directory, "node_modules", ".bin");
+  const wrangler = other.spawn(join(bin, "wrangler"), { PATH: [bin, env["PATH"]].join(delimiter) }, "dev", "--port", "0", "--inspector-port", "0");
+  try {
+    const worker = (await printed(wrangler, /Ready on http:\S+/)).slice("Ready on ".length);
+    await project.withDev(async (url) => {
+      const health = await until("the binding to be connected", async () => {
+        const response = await fetch(`${worker}/healthz`);
+        return response.ok && response.json();
+      });
+      assert.equal((health as any).status, "ok");
+      const response = await fetch(worker, { method: "POST", body: '{"name": "Eve"}' });
+      const { run_id, ...answer } = (await response.json()) as any;
+      assert.deepEqual(answer, { status: "completed", greeting: "Hello, Eve!" });
+      assert.match((await project.json("run", run_id, "--url", url)).started_by, /^worker/);
+
+      const action = { id: "ask", kind: "service_call", implementation: { binding: "PRICING", path: "/quote", method: "GET" }, execution: { timeout: "10s" } };
+      const quote = { id: "quote", nodes: [{ id: "ask", action_id: "ask", output_mapping: { "output.price": "${result.price}" } }], actions: [action] };
+      writeFileSync(join(project.directory, "quote.json"), JSON.stringify(quote));
+      await project.json("put", "quote.json", "--url", url);
+      const run = await project.json("start", "quote", "--wait", "--url", url);
+      assert.deepEqual([run.status, run.output], ["completed", { price: 7 }]);
+    });
+  } finally {
+    await stopped(wrangler);
+  }
+});
+
 test("nothing is overwritten", async () => {
-  const refused = await call(first, "npx", "curfew", "init", "../project").catch((error: any) => error);
+  const refused = await first.call("npx", "curfew", "init", "../project").catch((error: any) => error);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /wrangler\.toml.* there already; nothing was written/);
 });
@@ -114,8 +137,31 @@ test("nothing is overwritten", async () => {
 test("what it exports can be imported", async () => {
   const program = `
     import { createClient, CurfewError, defineWorkflow } from "curfew/client";
+    import { loadEngineSync } from "curfew/engine";
+    import { curfewTest } from "curfew/testing";
     import schema from "curfew/schema/workflow.json" with { type: "json" };
-    console.log(typeof createClient, typeof defineWorkflow, CurfewError.name, schema.$schema);`;
-  const output = await call(first, "node", "--input-type=module", "--eval", program);
-  assert.match(output, /^function function CurfewError https:/);
+    import { readFileSync } from "node:fs";
+    import { fileURLToPath } from "node:url";
+    const workflow = { id: "pause", nodes: [{ id: "ask", gate: { timeout: "48h", on_timeout: "approve" } }], timeout: "168h" };
+    const engine = loadEngineSync(readFileSync(fileURLToPath(import.meta.resolve("curfew/engine.wasm"))));
+    const { run } = engine.call({ op: "simulate", workflow });
+    console.log(typeof createClient, typeof defineWorkflow, CurfewError.name, schema.$schema);
+    console.log(run.status, curfewTest({ workflow }).start().advance("7d").status);`;
+  const output = await first.call("node", "--input-type=module", "--eval", program);
+  assert.match(output, /^function function CurfewError https:.*\ncompleted completed\n$/);
+});
+
+test("the test kit works with Vitest, and its matchers show the timeline", async (t) => {
+  const directory = join(first.directory, "vitest");
+  mkdirSync(directory);
+  for (const [name, text] of Object.entries(VITEST)) writeFileSync(join(directory, name), text);
+  const startedAt = performance.now();
+  // The last one for Node 20, and the newest.
+  const version = /^v2[01]\./.test(await first.call("node", "--version")) ? "4.1.12" : "5.1.0";
+  await first.install(`vitest@${version}`);
+  const output = await first.call("npx", "vitest", "run", "--dir", directory);
+  t.diagnostic(`Vitest ${version}: ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`);
+  assert.match(output, /Tests\s+2 passed/);
+  const options = ["--noEmit", "--strict", "--skipLibCheck", "--target", "es2023", "--module", "preserve", "--types", ""];
+  await first.call(join(project.directory, "node_modules", ".bin", "tsc"), ...options, join(directory, "page.test.ts"));
 });
