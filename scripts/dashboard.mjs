@@ -2,7 +2,8 @@
 // the hash of their content, so that browsers keep them for good. Nothing is done when the result is up to date.
 import { createHash } from "node:crypto";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join, resolve } from "node:path";
+import { basename, join, parse, resolve } from "node:path";
+import { engineWasm } from "./engine_wasm.mjs";
 import { holdingLock } from "./lock.mjs";
 import { step } from "./terminal.mjs";
 import { root } from "./toolchain.mjs";
@@ -16,7 +17,7 @@ const staging = join(targetDirectory, "curfew-dashboard");
 /** Every answer of the assets has these. The API sends its own. */
 const POLICY = [
   "default-src 'none'",
-  "script-src 'self' 'wasm-unsafe-eval'",
+  "script-src 'self'",
   "style-src 'self'",
   "connect-src 'self'",
   "img-src 'self' data:",
@@ -26,6 +27,9 @@ const POLICY = [
   "form-action 'none'",
 ].join("; ");
 
+/** The script of the web worker that compiles the engine. A worker has a policy of its own: no page may compile wasm. */
+const ENGINE_POLICY = ["default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "connect-src 'self'"].join("; ");
+
 const HEADERS = `/*
   Content-Security-Policy: ${POLICY}
   X-Content-Type-Options: nosniff
@@ -33,13 +37,16 @@ const HEADERS = `/*
   Cross-Origin-Opener-Policy: same-origin
 /assets/*
   Cache-Control: public, max-age=31536000, immutable
+/assets/engine_worker-*
+  ! Content-Security-Policy
+  Content-Security-Policy: ${ENGINE_POLICY}
 `;
 
-/** Brings build/dashboard up to date. The npm packages have to be installed. */
+/** Brings build/dashboard up to date. The npm packages have to be installed, and the engine's wasm has to be there. */
 export async function buildDashboard() {
   mkdirSync(targetDirectory, { recursive: true });
   await holdingLock(join(targetDirectory, "curfew-dashboard.lock"), async () => {
-    const stamp = stampOf(["scripts/dashboard.mjs", "package-lock.json", ...filesIn("dashboard"), ...filesIn("client")]);
+    const stamp = stampOf(["scripts/dashboard.mjs", "package-lock.json", "engine/engine.mjs", "engine/engine.wasm", ...filesIn("dashboard"), ...filesIn("client")]);
     const isCurrent = existsSync(join(dashboardOutput, "index.html")) && existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp;
     await step("dashboard", async () => {
       if (isCurrent) return "up to date";
@@ -74,19 +81,34 @@ async function bundle() {
     loader: { ".svg": "file" },
   };
   // A worker is a script of its own, whose address the pages have to know.
-  const worker = await build({ ...common, entryPoints: ["dashboard/graph_worker.ts"] });
-  const workerFile = basename(Object.keys(worker.metafile.outputs)[0] ?? "");
+  const workerAt = async (/** @type {string} */ entry, /** @type {Record<string, string>} */ define = {}) => {
+    const { metafile } = await build({ ...common, entryPoints: [entry], define });
+    return JSON.stringify(`/assets/${basename(Object.keys(metafile.outputs)[0] ?? "")}`);
+  };
+  const engine = copyWithHash(engineWasm, assets);
+  const [graphWorker, engineWorker] = await Promise.all([
+    workerAt("dashboard/graph_worker.ts"),
+    workerAt("dashboard/engine_worker.ts", { ENGINE_WASM: JSON.stringify(`/assets/${engine}`) }),
+  ]);
   const pages = await build({
     ...common,
     entryPoints: ["dashboard/main.tsx"],
     splitting: true,
-    define: { GRAPH_WORKER: JSON.stringify(`/assets/${workerFile}`) },
+    define: { GRAPH_WORKER: graphWorker, ENGINE_WORKER: engineWorker },
   });
-  const icon = `icon-${createHash("sha256").update(readFileSync(join(source, "icon.svg"))).digest("hex").slice(0, 8)}.svg`;
-  copyFileSync(join(source, "icon.svg"), join(assets, icon));
+  const icon = copyWithHash(join(source, "icon.svg"), assets);
   writeFileSync(join(staging, "index.html"), page(pages.metafile, icon));
   writeFileSync(join(staging, "_headers"), HEADERS);
   publish(assets);
+}
+
+/** Returns the name. @param {string} file @param {string} directory */
+function copyWithHash(file, directory) {
+  const hash = createHash("sha256").update(readFileSync(file)).digest("hex").slice(0, 8);
+  const { name, ext } = parse(file);
+  mkdirSync(directory, { recursive: true });
+  copyFileSync(file, join(directory, `${name}-${hash}${ext}`));
+  return `${name}-${hash}${ext}`;
 }
 
 /** Into the same directory, which `wrangler dev` watches: new files first, then the page that names them, then old files go. @param {string} assets */

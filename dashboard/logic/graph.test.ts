@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Token } from "../../client/index.ts";
-import { edgeKey, graphOf, layoutInput, nodeStates, takenEdges, warningsByNode } from "./graph.ts";
+import { edgeKey, graphOf, layoutInput, nodeStates, shownEdge, takenEdges, warningsByNode } from "./graph.ts";
 import { layoutKey } from "./graph_key.ts";
 import { layout } from "./graph_layout.ts";
 
@@ -60,11 +60,37 @@ test("the layout keeps nodes apart, and its key follows the content", () => {
   assert.notEqual(layoutKey(input), layoutKey({ ...input, edges: [] }));
 });
 
+test("the conditions of two routes are beside each other, and not on a node", () => {
+  const choices = ["approve", "reject"];
+  const input = layoutInput(
+    graphOf({
+      nodes: [{ id: "ask", gate: { choices } }, { id: "approve" }, { id: "reject" }],
+      transitions: choices.map((choice) => ({ from_node_id: "ask", to_node_id: choice, condition: `state.ask.choice == '${choice}'` })),
+    }),
+  );
+  const { labels, nodes } = layout(input);
+  const [left, right] = input.edges.map(({ key, width }) => ({ x: labels[key]!.x, y: labels[key]!.y, width })).sort((a, b) => a.x - b.x);
+  assert.ok(left!.width > 100 && right!.x - left!.x >= (left!.width + right!.width) / 2);
+  for (const { y } of [left!, right!]) assert.ok(y > nodes["ask"]!.y + 23 + 7 && y < nodes["approve"]!.y - 23 - 7);
+});
+
+test("a loop at one node has no place for a label in the layout", () => {
+  assert.deepEqual(Object.keys(layout(layoutInput(graphOf(document))).labels), ["0", "2"]);
+});
+
+test("an arrow says how often it was passed, what it follows and its condition", () => {
+  const [each, loop, failure] = graphOf(document).edges;
+  assert.equal(shownEdge(each!), "for each");
+  assert.equal(shownEdge(loop!, 3), "×3 at most 5 times");
+  assert.equal(shownEdge(failure!), "on failure state.x");
+  assert.equal(shownEdge({ ...failure!, label: "x".repeat(100) }).length, 42);
+});
+
 test("200 nodes are laid out within 2 s", () => {
   const nodes = Array.from({ length: 200 }, (_, index) => ({ id: `n${index}`, width: 120, height: 46 }));
   const edges = nodes.slice(1).flatMap((_, index) => [
-    { key: `a${index}`, from: `n${index}`, to: `n${index + 1}` },
-    ...(index % 3 === 0 ? [{ key: `b${index}`, from: `n${index}`, to: `n${Math.min(index + 7, 199)}` }] : []),
+    { key: `a${index}`, from: `n${index}`, to: `n${index + 1}`, width: 200 },
+    ...(index % 3 === 0 ? [{ key: `b${index}`, from: `n${index}`, to: `n${Math.min(index + 7, 199)}`, width: 0 }] : []),
   ]);
   const before = performance.now();
   assert.equal(Object.keys(layout({ nodes, edges }).nodes).length, 200);

@@ -2,6 +2,7 @@
 // anything: what is not understood is left out, never thrown at.
 import type { Problem, RunEvent, Token } from "../../client/index.ts";
 import type { GraphInput } from "./graph_key.ts";
+import { cut } from "./safe_text.ts";
 import { isEnded } from "./statuses.ts";
 
 type Json = Record<string, any>;
@@ -34,6 +35,7 @@ export interface Graph {
 }
 
 const NODE_HEIGHT = 46;
+const WARNING_HEIGHT = 16;
 const CHARACTER = 7.4;
 
 export function graphOf(document: unknown): Graph {
@@ -84,10 +86,20 @@ function labelOf(transition: Json): string {
 
 const strategyOf = (strategy: unknown): string => (isObject(strategy) ? `${strategy["m_of_n"]} of n` : String(strategy ?? "all"));
 
+/** What fits beside an arrow. The layout knows no fonts: a character of 11 px is about so wide. */
+const LABEL_CHARACTERS = 42;
+const LABEL_CHARACTER_PX = 6.4;
+
 export const layoutInput = ({ nodes, edges }: Graph): GraphInput => ({
   nodes: nodes.map(({ id, width, height }) => ({ id, width, height })),
-  edges: edges.map(({ from, to }, index) => ({ key: String(index), from, to })),
+  edges: edges.map((edge, index) => ({ key: String(index), from: edge.from, to: edge.to, width: shownEdge(edge).length * LABEL_CHARACTER_PX })),
 });
+
+/** How often it was passed, unless that is what the document says anyway; what it follows; its condition. */
+export function shownEdge({ on, label }: Graph["edges"][number], times = 0): string {
+  const passed = times > 1 && !label.startsWith(`×${times}`) ? `×${times}` : "";
+  return cut([passed, on === "success" ? "" : `on ${on}`, label].filter((part) => part !== "").join(" "), LABEL_CHARACTERS).shown;
+}
 
 /** What a run has done at a node. */
 export interface NodeState {
@@ -144,17 +156,45 @@ export const edgeKey = (from: string, to: string): string => `${from}\u0000${to}
 
 /** Warnings by the node that their pointer leads to; the others under the empty text. */
 export function warningsByNode(document: unknown, warnings: readonly Problem[]): Map<string, Problem[]> {
-  const source = isObject(document) ? document : {};
   const found = new Map<string, Problem[]>();
   for (const warning of warnings) {
-    const [, part, index] = /^\/(nodes|transitions)\/(\d+)/.exec(warning.pointer) ?? [];
-    const item = part === undefined ? undefined : source[part]?.[Number(index)];
-    const node = isObject(item) ? (part === "nodes" ? item["id"] : item["from_node_id"]) : undefined;
-    const key = typeof node === "string" ? node : "";
-    found.set(key, [...(found.get(key) ?? []), warning]);
+    for (const node of nodesAt(document, warning.pointer)) found.set(node, [...(found.get(node) ?? []), warning]);
   }
   return found;
 }
+
+/** The nodes that a pointer into a document is about; one empty text if it is about none. */
+export function nodesAt(document: unknown, pointer: string): string[] {
+  const source = isObject(document) ? document : {};
+  const [, part, index] = /^\/(nodes|transitions|tasks|actions)\/(\d+)/.exec(pointer) ?? [];
+  const item = part === undefined ? undefined : source[part]?.[Number(index)];
+  const nodes = isObject(item) ? nodesOf(source, part!, item) : [];
+  const ids = nodes.filter((id): id is string => typeof id === "string");
+  return ids.length === 0 ? [""] : [...new Set(ids)];
+}
+
+function nodesOf(source: Json, part: string, item: Json): unknown[] {
+  if (part === "nodes") return [item["id"]];
+  if (part === "transitions") return [item["from_node_id"]];
+  // A task or an action that is written inline belongs to the nodes that run it.
+  const nodes = objectsIn(source["nodes"]);
+  if (part === "tasks") return nodes.filter(({ task_id }) => task_id === item["id"]).map(({ id }) => id);
+  const tasks = objectsIn(source["tasks"]).filter(({ steps }) => objectsIn(steps).some(({ action_id }) => action_id === item["id"]));
+  const running = new Set(tasks.map(({ id }) => id));
+  return nodes.filter(({ action_id, task_id }) => action_id === item["id"] || running.has(task_id)).map(({ id }) => id);
+}
+
+/** What a node says of its problems. */
+export const warningLabel = (problems: readonly Problem[]): string => (problems.length === 1 ? problems[0]!.code.replaceAll("_", " ") : `${problems.length} problems`);
+
+/** A graph whose nodes have room for what the analysis says about them. */
+export const withWarnings = (graph: Graph, warnings: ReadonlyMap<string, Problem[]> | undefined): Graph => ({
+  ...graph,
+  nodes: graph.nodes.map((node) => {
+    const problems = warnings?.get(node.id);
+    return problems ? { ...node, height: node.height + WARNING_HEIGHT, width: Math.max(node.width, Math.min(warningLabel(problems).length * CHARACTER + 42, 300)) } : node;
+  }),
+});
 
 /** The deadline of a node is near. */
 export const nodesNearDeadline = (events: readonly RunEvent[], tokens: readonly Token[]): Set<string> => {

@@ -2,7 +2,8 @@
 
 export interface GraphInput {
   nodes: { id: string; width: number; height: number }[];
-  edges: { key: string; from: string; to: string }[];
+  /** With the width of its label, 0 without one. */
+  edges: { key: string; from: string; to: string; width: number }[];
 }
 
 export interface Placed {
@@ -11,6 +12,8 @@ export interface Placed {
   nodes: Record<string, { x: number; y: number }>;
   /** By the key of the edge. */
   edges: Record<string, { x: number; y: number }[]>;
+  /** The middles of labels, by the key of the edge. A loop at one node has none. */
+  labels: Record<string, { x: number; y: number }>;
 }
 
 /** A name for a graph that is laid out alike: a hash of what the layout depends on. */
@@ -18,5 +21,5 @@ export function layoutKey(input: GraphInput): string {
   let hash = 0xcbf29ce484222325n;
   const text = JSON.stringify(input);
   for (let index = 0; index < text.length; index += 1) hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(index))) * 0x100000001b3n);
-  return `curfew-graph-1-${hash.toString(16)}`;
+  return `curfew-graph-2-${hash.toString(16)}`;
 }

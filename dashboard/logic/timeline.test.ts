@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { instancesAround, rowsOf, visibleRows } from "./lanes.ts";
 import { budgetEnd, innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
-import { domainOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
+import { domainOf, endOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
 
 const token = (fields: Partial<Token>): Token => ({
   id: "t1", node_id: "n", status: "completed", epoch: 1, retry_count: 0, lane: "direct", branch: null, parent_token_id: null,
@@ -31,6 +31,9 @@ test("earlier attempts are in the events, with the delay between them", () => {
 
 test("what is after the deadline is late", () => {
   assert.deepEqual(spans(token({ status: "timed_out", started_at: 10, ended_at: 115, timeout_at: 100 })), ["queued 0-10", "attempt 10-100", "late 100-115"]);
+  const { spans: drawn } = laneOf(token({ status: "timed_out", started_at: 10, ended_at: 115, timeout_at: 100 }));
+  assert.deepEqual(endOf(drawn), drawn[1], "the attempt has the colour of the end");
+  assert.equal(endOf([]), undefined);
 });
 
 test("a token without a task waits", () => {
@@ -62,6 +65,12 @@ test("an attempt is not late while its clock stands still", () => {
   assert.equal(lateSince(null, [], 90), undefined);
   assert.equal(lateSince(100, [{ from: 101, to: undefined, why: "" }], 5_000), undefined);
   assert.equal(lateSince(100, [{ from: 50, to: 60, why: "" }], 5_000), 100);
+});
+
+test("a call that was cut in a stopped run is followed by waiting, not by more of the call", () => {
+  const cut = token({ id: "t1", status: "pending", epoch: 1, lane: "direct", created_at: 0, dispatched_at: 10, started_at: 10, timeout_ms: 500 });
+  const { spans } = laneOf(cut, [event({ kind: "token_dispatched", at: 10, epoch: 1, token_id: "t1" })]);
+  assert.deepEqual(spans.map(({ kind, from, to }) => [kind, from, to]), [["queued", 0, 10], ["attempt", 10, 510], ["queued", 510, undefined]]);
 });
 
 test("the clock stands still only while every live token is at a gate", () => {

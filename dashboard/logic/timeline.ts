@@ -77,6 +77,11 @@ export function laneOf(token: Token, events: readonly RunEvent[] = []): Lane {
     kind = hasTask ? "attempt" : "waiting";
     epoch = token.epoch;
   }
+  // Its call was cut, and no new attempt has begun: after the limit of a run the clocks stand still.
+  if (token.status === "pending" && kind === "attempt" && token.timeout_ms !== null) {
+    close(from + token.timeout_ms);
+    kind = "queued";
+  }
   if (WAITS.has(token.status)) {
     if (token.status === "waiting_for_siblings" && token.ended_at !== null) close(token.ended_at);
     kind = "waiting";
@@ -100,6 +105,9 @@ function withLate(spans: Span[], { timeout_at, epoch }: Token): Span[] {
     return span.from < timeout_at ? [{ ...span, to: timeout_at }, late] : [late];
   });
 }
+
+/** The span that has the end of the token; what was late of it is drawn apart. */
+export const endOf = (spans: readonly Span[]): Span | undefined => spans.findLast(({ kind }) => kind !== "late");
 
 /** A time in which the clocks of the run stood still. */
 export interface Stop {

@@ -58,7 +58,7 @@ export function HealthPage() {
           <header>
             <h2>Runs while this page is open</h2>
           </header>
-          <div class="body chart">
+          <div class={`body chart ${points.current.length > 1 ? "drawn" : ""}`}>
             <RateChart points={points.current} />
           </div>
         </section>

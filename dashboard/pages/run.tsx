@@ -13,7 +13,7 @@ import { RunTabs } from "../parts/run_tabs.tsx";
 import { Problem, Status, Text, When } from "../parts/text.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { TokenPanel } from "../parts/token_panel.tsx";
-import { WaysBack } from "../parts/ways_back.tsx";
+import { recommendedWay, useWaysBack, WaysBack } from "../parts/ways_back.tsx";
 import { now } from "../state/clock.ts";
 import { usePolled } from "../state/poll.ts";
 import { openRun, type RunStore } from "../state/run_store.ts";
@@ -33,6 +33,7 @@ export function RunPage({ run: id, token }: { run: string; token: string | undef
 function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: string | undefined }) {
   const [extendBy, setExtendBy] = useState<number | undefined>(undefined);
   const ended = isEnded(run.status);
+  const ways = useWaysBack(store);
   const mayExtend = may("operate") && !ended && (run.timeout_at !== null || runEnd(run, now.value) !== undefined);
   return (
     <>
@@ -66,10 +67,10 @@ function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: st
           </div>
         </section>
       )}
-      {(run.status === "failed" || run.status === "timed_out") && <WaysBack store={store} />}
+      {ways && <WaysBack ways={ways} />}
       <div class={`columns ${token === undefined ? "single" : ""}`}>
         <div class="stack">
-          <Timeline store={store} chosen={token} onExtend={mayExtend ? setExtendBy : undefined} />
+          <Timeline store={store} chosen={token} onExtend={mayExtend ? setExtendBy : undefined} retry={recommendedWay(ways)} />
           <RunTabs store={store} />
         </div>
         {token !== undefined && <TokenPanel store={store} id={token} />}
@@ -141,7 +142,7 @@ function OpenGates({ store, run }: { store: RunStore; run: Run }) {
   const { data, refresh } = usePolled(`gates-of-${run.id}-${isAsking}`, isAsking ? 2_000 : 0, async (client, signal) => {
     if (!isAsking) return [];
     const found = [];
-    for await (const gate of client.pages((page) => client.gates({ limit: 1_000, signal, ...page }))) if (gate.run_id === run.id) found.push(gate);
+    for await (const gate of client.pages((page) => client.gates({ run: run.id, limit: 1_000, signal, ...page }))) found.push(gate);
     return found;
   });
   useEffect(refresh, [store.events.value.length]);

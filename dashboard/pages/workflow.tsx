@@ -1,18 +1,19 @@
-// One workflow: its graph, its document, its versions and what changed between them.
+// One workflow: its graph with what the analysis says, a simulation, its document, its versions and what changed between them.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { graphOf } from "../logic/graph.ts";
-import { differences } from "../logic/json_difference.ts";
+import { graphOf, warningsByNode, withWarnings } from "../logic/graph.ts";
 import { withQuery } from "../logic/routes.ts";
-import { short } from "../logic/safe_text.ts";
+import { Facts, Problems, useAnalysis } from "../parts/analysis.tsx";
 import { GraphView } from "../parts/graph.tsx";
+import { Later } from "../parts/later.tsx";
 import { StartDialog } from "../parts/start_dialog.tsx";
 import { Tabs } from "../parts/tabs.tsx";
 import { Json, Problem, Text, When } from "../parts/text.tsx";
+import { Versions } from "../parts/versions.tsx";
 import { query, setQuery } from "../state/location.ts";
 import { usePolled } from "../state/poll.ts";
 import { may } from "../state/session.ts";
 
-const VIEWS = ["graph", "document", "versions"] as const;
+const VIEWS = ["graph", "simulate", "document", "versions"] as const;
 
 export function WorkflowPage({ id }: { id: string }) {
   const version = Number(query.value.get("version")) || undefined;
@@ -25,7 +26,11 @@ export function WorkflowPage({ id }: { id: string }) {
     document.title = `${id} - Curfew`;
   }, [id]);
   const stored = data.value;
-  const graph = useMemo(() => graphOf(stored?.document), [stored]);
+  const analysis = useAnalysis(id, version);
+  const found = analysis.data.value;
+  const warnings = useMemo(() => found && warningsByNode(stored?.document, [...found.errors, ...found.warnings]), [stored, found]);
+  const graph = useMemo(() => withWarnings(graphOf(stored?.document), warnings), [stored, warnings]);
+  const [chosen, setChosen] = useState<string | undefined>(undefined);
   if (error.value) return <Problem message={error.value} />;
   if (!stored) return <div class="empty">Loading …</div>;
   const document_ = stored.document as { description?: unknown; name?: unknown };
@@ -68,10 +73,24 @@ export function WorkflowPage({ id }: { id: string }) {
         </span>
         {typeof document_.description === "string" && <Text value={document_.description} max={400} />}
       </div>
+      {found?.facts && <Facts facts={found.facts} />}
       <section class="card" aria-label="Details">
         <Tabs names={VIEWS} chosen={view} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name })} />
         <div role="tabpanel" aria-label={view}>
-          {view === "graph" && <GraphView graph={graph} />}
+          {view === "graph" && (
+            <>
+              {/* Warnings need room: with them the graph is laid out once. */}
+              {found || analysis.error.value ? <GraphView graph={graph} warnings={warnings} chosen={chosen} onChoose={setChosen} /> : <div class="empty">Analyzing …</div>}
+              {analysis.error.value && <Problem message={analysis.error.value} />}
+              {found && <Problems analysis={found} document={stored.document} chosen={chosen} onChoose={setChosen} />}
+            </>
+          )}
+          {view === "simulate" && (
+            <Later
+              key={stored.version}
+              load={() => import("../parts/simulator.tsx").then(({ Simulator }) => () => <Simulator id={id} version={stored.version} document={stored.document} />)}
+            />
+          )}
           {view === "document" && (
             <div class="body">
               <Json value={stored.document} label="The document" />
@@ -82,56 +101,5 @@ export function WorkflowPage({ id }: { id: string }) {
       </section>
       {isStarting && <StartDialog workflow={id} {...(version !== undefined && { version })} onClose={() => setStarting(false)} />}
     </>
-  );
-}
-
-function Versions({ id, version, document, last }: { id: string; version: number; document: unknown; last: number }) {
-  const [other, setOther] = useState(version > 1 ? version - 1 : last);
-  const { data, error } = usePolled(`workflow-${id}-${other}-other`, 0, (client, signal) => client.read("workflows", id, { version: other, signal }));
-  if (last === 1) return <div class="empty">There is one version only.</div>;
-  const changes = data.value ? differences(data.value.document, document) : undefined;
-  return (
-    <div>
-      <div class="filters">
-        <label class="field">
-          <span class="label">Compare version {version} with</span>
-          <select class="input" value={String(other)} onChange={(event) => setOther(Number(event.currentTarget.value))}>
-            {Array.from({ length: last }, (_, index) => last - index)
-              .filter((number) => number !== version)
-              .map((number) => (
-                <option key={number} value={String(number)}>
-                  version {number}
-                </option>
-              ))}
-          </select>
-        </label>
-      </div>
-      {error.value && <Problem message={error.value} />}
-      {changes?.length === 0 && <div class="empty">The documents are the same.</div>}
-      {changes && changes.length > 0 && (
-        <div class="table-scroll">
-          <table>
-            <thead>
-              <tr>
-                <th>Where</th>
-                <th>Version {other}</th>
-                <th>Version {version}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {changes.map(({ path, before, after }) => (
-                <tr key={path}>
-                  <td class="mono">
-                    <Text value={path} max={200} />
-                  </td>
-                  <td>{before === undefined ? <span class="muted">absent</span> : <Text value={short(before, 600)} className="mono" />}</td>
-                  <td>{after === undefined ? <span class="muted">absent</span> : <Text value={short(after, 600)} className="mono" />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </div>
   );
 }

@@ -56,7 +56,8 @@ export function WorkflowsPage() {
                   </td>
                   <td>{item.created_by && <Text value={item.created_by} max={80} />}</td>
                   <td class="right nowrap">
-                    <a href={withQuery("/runs", { workflow: item.id })}>runs</a>{" "}
+                    <a href={withQuery("/runs", { workflow: item.id })}>runs</a>
+                    {" · "}
                     {may("start") && (
                       <button type="button" class="link-button" onClick={() => setStarting(item.id)}>
                         start

@@ -4,24 +4,26 @@ import { budgetEnd } from "../logic/limits.ts";
 import { isEnded } from "../logic/statuses.ts";
 import type { Stop } from "../logic/timeline.ts";
 import { duration } from "../logic/words.ts";
-import type { RunStore } from "../state/run_store.ts";
+import type { TimelineSource } from "./timeline.tsx";
+import { Icon } from "./icon.tsx";
 import { Bar, Grid, Stops, type Scale } from "./timeline_rows.tsx";
 import type { TipState } from "./timeline_tip.tsx";
 
 interface BudgetLaneProps {
-  store: RunStore;
+  store: TimelineSource;
   scale: Scale;
   stops: Stop[];
   now: number;
   ticks: number[];
   onExtend: ((byMs: number) => void) | undefined;
+  retry: { title: string; take: () => void } | undefined;
   onTip: (tip: TipState | undefined) => void;
 }
 
 /** What an arrow key adds, by the length of what is shown. */
 const stepOf = (scale: Scale): number => Math.max((scale.domain.to - scale.domain.from) / 20, 1_000);
 
-export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }: BudgetLaneProps) {
+export function BudgetLane({ store, scale, stops, now, ticks, onExtend, retry, onTip }: BudgetLaneProps) {
   const run = store.run.value!;
   const end = budgetEnd(run, stops, now);
   const isLive = !isEnded(run.status);
@@ -41,7 +43,13 @@ export function BudgetLane({ store, scale, stops, now, ticks, onExtend, onTip }:
     <div class="lane budget" onMouseMove={(event) => onTip({ row: undefined, x: event.clientX, y: event.clientY })}>
       <div class="name">
         <strong>Run</strong>
-        <span class="tag">{extra > 0 ? `+${duration(extra)}` : ""}</span>
+        <span class="grow" />
+        {extra > 0 && <span class="tag">+{duration(extra)}</span>}
+        {retry && (
+          <button type="button" class="button small" title={retry.title} onClick={retry.take}>
+            <Icon name="undo" size={11} /> Retry
+          </button>
+        )}
       </div>
       <div class="plot">
         <svg role="group" aria-label="The budget of the run">

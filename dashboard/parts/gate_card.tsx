@@ -87,7 +87,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
         <span class="muted small">
           opened <When at={gate.opened_at} />
         </span>
-        {gate.timeout_at !== null && <span class="toned tone-late small">decides itself: {timeLeft(gate.timeout_at, now.value)}</span>}
+        {gate.timeout_at !== null && <span class="toned tone-late small">to decide: {timeLeft(gate.timeout_at, now.value)}</span>}
         {gate.status !== "open" && <Status status={gate.status} />}
       </header>
       <div class="body stack">

@@ -1,11 +1,11 @@
 // Draws a graph as SVG: nodes with their state, the path taken, zoom, pan, a search, and keys for all of it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../client/index.ts";
-import { edgeKey, layoutInput, type Graph, type NodeState } from "../logic/graph.ts";
+import { edgeKey, layoutInput, shownEdge, warningLabel, type Graph, type NodeState } from "../logic/graph.ts";
 import type { Placed } from "../logic/graph_key.ts";
 import { cut, visible } from "../logic/safe_text.ts";
 import { lookOf } from "../logic/statuses.ts";
-import { count, words } from "../logic/words.ts";
+import { words } from "../logic/words.ts";
 import { placedGraph } from "../state/graph_layout.ts";
 import { Icon } from "./icon.tsx";
 import { Problem as ProblemBox } from "./text.tsx";
@@ -157,13 +157,15 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
               const points = isLoop ? loopOf(placed.nodes[edge.from], graph.nodes.find(({ id }) => id === edge.from)?.width ?? 0) : (placed.edges[String(index)] ?? []);
               const times = taken?.get(edgeKey(edge.from, edge.to)) ?? 0;
               const look = times > 0 ? "taken" : edge.on === "success" ? "plain" : "failure";
-              const middle = points[Math.floor(points.length / 2)];
+              const label = visible(shownEdge(edge, times));
+              const middle = placed.labels[String(index)];
+              const side = points[Math.floor(points.length / 2)];
               return (
                 <g key={index}>
                   <path class={`edge ${look} ${edge.on === "success" ? "" : "other-way"}`} d={isLoop ? curveOf(points) : pathOf(points)} marker-end={`url(#arrow-${look})`} />
-                  {middle && (edge.label || times > 1) && (
-                    <text class="edge-label" x={middle.x + 5} y={middle.y}>
-                      {visible(cut([times > 1 ? `×${times}` : "", edge.on === "success" ? "" : `on ${edge.on}`, edge.label].filter(Boolean).join(" "), 42).shown)}
+                  {label && (middle ?? side) && (
+                    <text class="edge-label" x={middle ? middle.x : side!.x + 5} y={middle ? middle.y + 4 : side!.y} text-anchor={middle ? "middle" : "start"}>
+                      {label}
                     </text>
                   )}
                 </g>
@@ -186,7 +188,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                   transform={`translate(${place.x - node.width / 2} ${place.y - node.height / 2})`}
                   tabindex={0}
                   role="button"
-                  aria-label={[name, kind, visits, state?.counts.map(([status, count]) => `${count} ${words(status)}`).join(", "), list && count(list.length, "warning")].filter(Boolean).join(" ")}
+                  aria-label={[name, kind, visits, list && warningLabel(list), state?.counts.map(([status, count]) => `${count} ${words(status)}`).join(", "), list && list.length > 1 && list.map(({ code }) => words(code)).join(", ")].filter(Boolean).join(" ")}
                   onClick={() => onChoose?.(node.id)}
                   onKeyDown={(event) => {
                     if (event.key === "Enter" || event.key === " ") (event.preventDefault(), onChoose?.(node.id));
@@ -213,9 +215,11 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                   )}
                   {list && (
                     <g class="warning" aria-hidden="true">
-                      <circle cx={node.width} cy={0} r={8} />
-                      <text x={node.width} y={4} text-anchor="middle">
-                        !
+                      <svg x={-8} y={-9} width={18} height={18}>
+                        <Icon name="warning" size={18} />
+                      </svg>
+                      <text class="warning-text" x={12} y={51}>
+                        {visible(cut(warningLabel(list), 38).shown)}
                       </text>
                       <title>{list.map(({ message }) => message).join("\n")}</title>
                     </g>

@@ -1,7 +1,7 @@
 // Small shapes, drawn here so that they look the same with every font.
 import type { Shape } from "../logic/statuses.ts";
 
-const PATHS: Record<Shape | "moon" | "sun" | "system" | "chevron" | "plus" | "minus" | "fit" | "close" | "mark", string> = {
+const PATHS: Record<Shape | "moon" | "sun" | "system" | "chevron" | "plus" | "minus" | "fit" | "close" | "mark" | "warning", string> = {
   play: "M4 2.5v11l9-5.5z",
   clock: "M8 1.8a6.2 6.2 0 1 0 0 12.4A6.2 6.2 0 0 0 8 1.8zM7.2 4.5h1.6v3.3l2.3 1.5-.9 1.3-3-2z",
   pause: "M3.5 2.5h3.3v11H3.5zm5.7 0h3.3v11H9.2z",
@@ -20,6 +20,7 @@ const PATHS: Record<Shape | "moon" | "sun" | "system" | "chevron" | "plus" | "mi
   minus: "M3 7h10v2H3z",
   fit: "M2 2h4.5v2H4v2.5H2zm7.5 0H14v4.5h-2V4H9.500zM2 9.500h2V12h2.500v2H2zm10 0h2V14H9.500v-2H12z",
   close: "m8 6.600 3.600-3.600 1.400 1.400L9.400 8l3.600 3.600-1.400 1.400L8 9.400 4.400 13 3 11.600 6.600 8 3 4.400 4.400 3z",
+  warning: "M8 1.200 15.200 14H.800zM7.200 6v4h1.600V6zm0 5v1.600h1.600V11z",
   mark: "M8 1a7 7 0 1 0 0 14A7 7 0 0 0 8 1zm0 2a5 5 0 1 1 0 10A5 5 0 0 1 8 3zm-1 2v3.400l3 2 1-1.500-2.200-1.500V5z",
 };
 

@@ -12,6 +12,7 @@ export interface Point {
 }
 
 const HEIGHT = 190;
+const LEAST_SECONDS = 60;
 
 /** Differences of totals as rates. A total that fell belongs to another deployment. */
 function ratesOf(points: Point[]): uPlot.AlignedData {
@@ -41,7 +42,8 @@ export function RateChart({ points }: { points: Point[] }) {
         height: HEIGHT,
         axes: [axis, { ...axis, size: 46 }],
         series: [{}, series("started", "--active"), series("ended", "--good"), series("timed out", "--late")],
-        scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
+        // A minute at least: of one point alone the scale would be years.
+        scales: { x: { range: (_, least, most) => [Math.min(least ?? 0, (most ?? 0) - LEAST_SECONDS), most ?? 0] }, y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
         cursor: { drag: { x: false, y: false } },
       },
       ratesOf(points),

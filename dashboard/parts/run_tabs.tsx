@@ -9,22 +9,24 @@ import { duration, moment, words } from "../logic/words.ts";
 import { Later } from "./later.tsx";
 import { query, setQuery } from "../state/location.ts";
 import { usePolled } from "../state/poll.ts";
+import { canReplay } from "../state/replay.ts";
 import type { RunStore } from "../state/run_store.ts";
 import { Tabs } from "./tabs.tsx";
 import { Json, Problem, Status, Text, When } from "./text.tsx";
 import { TimeoutRecords } from "./timeout_records.tsx";
 
-const VIEWS = ["graph", "events", "tokens", "context", "children", "timeouts", "notifications", "raw"] as const;
+const VIEWS = ["graph", "events", "tokens", "context", "children", "timeouts", "what_if", "price", "notifications", "raw"] as const;
 type View = (typeof VIEWS)[number];
 
 export function RunTabs({ store }: { store: RunStore }) {
   const wanted = query.value.get("view");
-  const view: View = VIEWS.find((name) => name === wanted) ?? "graph";
+  const offered = VIEWS.filter((name) => name !== "what_if" || canReplay.value);
+  const view: View = offered.find((name) => name === wanted) ?? "graph";
   const Content = CONTENTS[view];
   const counts: Partial<Record<View, number>> = { events: store.events.value.length, tokens: store.tokens.value.length };
   return (
     <section class="card" aria-label="Details">
-      <Tabs names={VIEWS} chosen={view} counts={counts} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name })} />
+      <Tabs names={offered} chosen={view} counts={counts} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name, limits: undefined })} />
       <div role="tabpanel" aria-label={view}>
         <Content store={store} />
       </div>
@@ -41,6 +43,8 @@ const CONTENTS: Record<View, FunctionComponent<ViewProps>> = {
   context: ContextView,
   children: ChildrenView,
   timeouts: TimeoutRecords,
+  what_if: ({ store }) => <Later key={`what-if-${store.id}`} load={() => import("./what_if.tsx").then(({ WhatIfView }) => () => <WhatIfView store={store} />)} />,
+  price: ({ store }) => <Later key={`price-${store.id}`} load={() => import("./run_price.tsx").then(({ RunPrice }) => () => <RunPrice store={store} />)} />,
   notifications: NotificationsView,
   raw: RawView,
 };

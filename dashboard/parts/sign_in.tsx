@@ -1,9 +1,28 @@
 import { useState } from "preact/hooks";
-import { signIn, signInReason } from "../state/session.ts";
+import { needsAccess, signIn, signInReason } from "../state/session.ts";
 import { Problem } from "./text.tsx";
 
-/** Asks for a token after a 401. */
-export function SignIn() {
+/** After a 401: asks for a token, or leads to the login page of Cloudflare Access. */
+export const SignIn = () => (needsAccess.value ? <AccessSignIn /> : <TokenSignIn />);
+
+const AccessSignIn = () => (
+  <section class="card sign-in">
+    <header>
+      <h1>Sign in</h1>
+    </header>
+    <div class="body stack">
+      <p>This server is behind Cloudflare Access. Loading the page again leads to its login page, and back to what you see here.</p>
+      {signInReason.value && <Problem message={signInReason.value} />}
+      <div>
+        <button type="button" class="button primary" onClick={() => location.reload()}>
+          Sign in with Cloudflare Access
+        </button>
+      </div>
+    </div>
+  </section>
+);
+
+function TokenSignIn() {
   const [given, setGiven] = useState("");
   return (
     <section class="card sign-in">

@@ -16,15 +16,24 @@ import { LaneTip, type TipState } from "./timeline_tip.tsx";
 
 const MOST_FRAMES_MS = 50;
 
+/** What is drawn: a run that is followed, or one that was simulated. */
+export interface TimelineSource extends Pick<RunStore, "run" | "tokens" | "events" | "document"> {
+  /** A run that was simulated stands still at this moment, and its tokens have no pages. */
+  stillAt?: number;
+}
+
 interface TimelineProps {
-  store: RunStore;
+  store: TimelineSource;
+  title?: string;
   /** The token of the address. */
   chosen: string | undefined;
   /** The end of the run's budget was dragged by so much. */
   onExtend: ((byMs: number) => void) | undefined;
+  /** The way back that is offered beside the budget. */
+  retry?: { title: string; take: () => void } | undefined;
 }
 
-export function Timeline({ store, chosen, onExtend }: TimelineProps) {
+export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }: TimelineProps) {
   const run = store.run.value!;
   const tokens = store.tokens.value;
   const events = store.events.value;
@@ -40,8 +49,8 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
   const shown = useRef<Domain | undefined>(undefined);
   const frame = useSignal(Date.now());
 
-  const isLive = !isEnded(run.status);
-  const now = isLive ? Math.max(frame.value, run.started_at) : (run.ended_at ?? run.started_at + run.duration_ms);
+  const isLive = store.stillAt === undefined && !isEnded(run.status);
+  const now = store.stillAt ?? (isLive ? Math.max(frame.value, run.started_at) : (run.ended_at ?? run.started_at + run.duration_ms));
   const ofToken = useMemo(() => eventsByToken(events), [events]);
   const lanes = useMemo(() => {
     const cache = new Map<string, Lane>();
@@ -121,7 +130,7 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
     if ((event.target as Element).closest("input, [role=slider]")) return;
     const action = { "+": () => zoomBy(0.7), "=": () => zoomBy(0.7), "-": () => zoomBy(1.4), ArrowLeft: () => setZoom(shifted(domain, -0.15)), ArrowRight: () => setZoom(shifted(domain, 0.15)), "0": () => (setZoom(undefined), setWanted("auto")) }[event.key];
     if (action) action();
-    else if (event.key === "ArrowDown" || event.key === "ArrowUp") moveFocus(event.key === "ArrowDown" ? 1 : -1);
+    else if (event.key === "ArrowDown" || event.key === "ArrowUp") moveFocus(event.currentTarget as HTMLElement, event.key === "ArrowDown" ? 1 : -1);
     else return;
     event.preventDefault();
   };
@@ -134,9 +143,9 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
   const ticks = ticksOf(domain, run.started_at, Math.max(Math.floor(width / 90), 2));
 
   return (
-    <section class="card" aria-label="Timeline">
+    <section class="card" aria-label={title}>
       <header>
-        <h2 class="grow">Timeline</h2>
+        <h2 class="grow">{title}</h2>
         <Legend />
         <div class="row tight" role="group" aria-label="Zoom">
           <button type="button" class="button small" aria-pressed={zoom === undefined && wanted === "work"} onClick={() => (setZoom(undefined), setWanted("work"))}>
@@ -163,7 +172,8 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
               {ticks.map((at) => (
                 <g key={at}>
                   <line class="grid" x1={scale.x(at)} x2={scale.x(at)} y1={18} y2={40} />
-                  <text class="tick-text" x={scale.x(at) + 3} y={17}>
+                  {/* The last one would be cut off. */}
+                  <text class="tick-text" x={scale.x(at) + (scale.x(at) > width - 44 ? -3 : 3)} y={17} text-anchor={scale.x(at) > width - 44 ? "end" : "start"}>
                     {at === run.started_at ? "0" : duration(at - run.started_at)}
                   </text>
                 </g>
@@ -171,12 +181,12 @@ export function Timeline({ store, chosen, onExtend }: TimelineProps) {
             </svg>
           </div>
         </div>
-        <BudgetLane store={store} scale={scale} stops={stops} now={now} ticks={ticks} onExtend={onExtend} onTip={setTip} />
+        <BudgetLane store={store} scale={scale} stops={stops} now={now} ticks={ticks} onExtend={onExtend} retry={retry} onTip={setTip} />
         <div class="rows" ref={rowsElement} onScroll={(event) => setScroll({ top: event.currentTarget.scrollTop, height: event.currentTarget.clientHeight })}>
           <Spacer height={rows.length * rowHeight}>
             <Window top={first * rowHeight}>
               {rows.slice(first, last).map((row) => (
-                <RowLane key={row.key} row={row} run={run} lane={lanes} scale={scale} now={now} stops={stops} ticks={ticks} isChosen={row.key === chosen} onToggle={toggle} onTip={setTip} />
+                <RowLane key={row.key} row={row} run={run} lane={lanes} scale={scale} now={now} stops={stops} ticks={ticks} isChosen={row.key === chosen} isLinked={store.stillAt === undefined} onToggle={toggle} onTip={setTip} />
               ))}
             </Window>
           </Spacer>
@@ -213,8 +223,8 @@ function Window({ top, children }: { top: number; children: ComponentChildren })
   );
 }
 
-function moveFocus(by: number): void {
-  const items = [...document.querySelectorAll<HTMLElement>(".timeline .name a, .timeline .name .fold")];
+function moveFocus(timeline: HTMLElement, by: number): void {
+  const items = [...timeline.querySelectorAll<HTMLElement>(".name a, .name .fold, .name .unlinked")];
   const index = items.indexOf(document.activeElement as HTMLElement);
   items[Math.min(Math.max(index + by, 0), items.length - 1)]?.focus();
 }

@@ -4,7 +4,7 @@ import type { GroupRow, Row } from "../logic/lanes.ts";
 import { tokenPath } from "../logic/routes.ts";
 import { visible, cut } from "../logic/safe_text.ts";
 import { isEnded, lookOf } from "../logic/statuses.ts";
-import { lateSince, type Domain, type Lane, type Span, type Stop } from "../logic/timeline.ts";
+import { endOf, lateSince, type Domain, type Lane, type Span, type Stop } from "../logic/timeline.ts";
 import { count, duration, words } from "../logic/words.ts";
 import { Icon } from "./icon.tsx";
 import type { TipState } from "./timeline_tip.tsx";
@@ -60,11 +60,13 @@ interface RowProps {
   stops: Stop[];
   ticks: number[];
   isChosen: boolean;
+  /** Tokens have pages. */
+  isLinked: boolean;
   onToggle: (instance: number) => void;
   onTip: (tip: TipState | undefined) => void;
 }
 
-export function RowLane({ row, run, lane, scale, now, stops, ticks, isChosen, onToggle, onTip }: RowProps) {
+export function RowLane({ row, run, lane, scale, now, stops, ticks, isChosen, isLinked, onToggle, onTip }: RowProps) {
   const show = (event: { currentTarget: Element }, x?: number, y?: number): void => {
     const box = event.currentTarget.getBoundingClientRect();
     onTip({ row, x: x ?? box.left + 120, y: y ?? box.bottom });
@@ -77,7 +79,7 @@ export function RowLane({ row, run, lane, scale, now, stops, ticks, isChosen, on
       onBlurCapture={() => onTip(undefined)}
     >
       <div class="name" style={{ paddingLeft: `${12 + Math.min(row.depth, 6) * 12}px` }}>
-        {row.kind === "group" ? <GroupName row={row} onToggle={onToggle} /> : <TokenName run={run.id} token={row.token} />}
+        {row.kind === "group" ? <GroupName row={row} onToggle={onToggle} /> : <TokenName run={run.id} token={row.token} isLinked={isLinked} />}
       </div>
       <div class="plot">
         <svg role="img" aria-label={row.kind === "group" ? groupWords(row) : tokenWords(row.token, lane(row.token.id), now)}>
@@ -90,22 +92,34 @@ export function RowLane({ row, run, lane, scale, now, stops, ticks, isChosen, on
   );
 }
 
-function TokenName({ run, token }: { run: string; token: Token }) {
+function TokenName({ run, token, isLinked }: { run: string; token: Token; isLinked: boolean }) {
   const { tone, shape } = lookOf(token.status);
-  const round = token.branch && token.branch.total > 1 ? `#${token.branch.index}` : token.epoch > 1 ? `×${token.epoch}` : "";
+  const place = token.branch && token.branch.total > 1 ? `#${token.branch.index}` : token.epoch > 1 ? `×${token.epoch}` : "";
+  const name = (
+    <>
+      {visible(cut(token.node_id || "(no node)", 80).shown)}
+      <span class="for-readers">
+        {" "}
+        {token.id} {words(token.status)}
+      </span>
+    </>
+  );
   return (
     <>
       <span class={`glyph tone-${tone}`}>
         <Icon name={shape} />
       </span>
-      <a href={tokenPath(run, token.id) + location.search} title={token.node_id}>
-        {visible(cut(token.node_id || "(no node)", 80).shown)}
-        <span class="for-readers">
-          {" "}
-          {token.id} {words(token.status)}
+      {isLinked ? (
+        <a href={tokenPath(run, token.id) + location.search} title={token.node_id}>
+          {name}
+        </a>
+      ) : (
+        <span class="unlinked" tabIndex={0} title={token.node_id}>
+          {name}
         </span>
-      </a>
-      <span class="tag">{[round, token.compensation ? "undo" : "", token.id].filter((part) => part !== "").join(" ")}</span>
+      )}
+      <span class="tag">{[place, token.compensation ? "undo" : ""].filter((part) => part !== "").join(" ")}</span>
+      <span class="tag id">{token.id}</span>
     </>
   );
 }
@@ -160,7 +174,7 @@ function TokenBars({ token, lane, scale, now, stops }: { token: Token; lane: Lan
         </g>
       ))}
       {lane.spans.map((span) => (
-        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span === lane.spans.at(-1)} look={look} late={lateSince(token.timeout_at, stops, now)} scale={scale} now={now} />
+        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span === endOf(lane.spans)} look={look} late={lateSince(token.timeout_at, stops, now)} scale={scale} now={now} />
       ))}
     </>
   );

@@ -5,6 +5,7 @@ import { tokenPath } from "../logic/routes.ts";
 import { bytes, count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import type { RunStore } from "../state/run_store.ts";
+import { Later } from "./later.tsx";
 import { Json, Problem, Text } from "./text.tsx";
 
 export function TimeoutRecords({ store }: { store: RunStore }) {
@@ -15,8 +16,8 @@ export function TimeoutRecords({ store }: { store: RunStore }) {
   if (items.length === 0) return <div class="empty">{data.value ? "No deadline of this run has passed." : "Loading …"}</div>;
   return (
     <div class="body stack">
-      {items.map((item) => (
-        <Record key={item.id} run={store.id} item={item} />
+      {items.map((item, index) => (
+        <Record key={item.id} run={store.id} item={item} isFirst={index === 0} />
       ))}
     </div>
   );
@@ -24,8 +25,10 @@ export function TimeoutRecords({ store }: { store: RunStore }) {
 
 const ACTIONS: Record<string, string> = { escalate: "a person was asked", retry: "another attempt was made", fail: "it failed", proceed: "it went on with what was there", cancel: "it was cancelled" };
 
-function Record({ run, item }: { run: string; item: Timeout }) {
+function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: boolean }) {
   const [isOpen, setOpen] = useState(false);
+  // Each is a request of its own.
+  const [isExplained, setExplained] = useState(isFirst);
   const { timeout_event: event, last_known_state: state, partial_artifacts: artifacts } = item;
   return (
     <article class="card">
@@ -60,6 +63,12 @@ function Record({ run, item }: { run: string; item: Timeout }) {
             <Text value={artifact.text} max={600} />
           </div>
         ))}
+        <details open={isExplained} onToggle={(event) => event.currentTarget.open && setExplained(true)}>
+          <summary>
+            <h4>Why it timed out</h4>
+          </summary>
+          {isExplained && <Later load={() => import("./timeout_why.tsx").then(({ Why }) => () => <Why run={run} record={item.id} />)} />}
+        </details>
         <div>
           <button type="button" class="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             {isOpen ? "Hide the record" : "Show the whole record"}

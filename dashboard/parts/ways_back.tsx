@@ -1,4 +1,5 @@
 // The ways back of a run that failed or timed out, with the recommended one and the button that takes it.
+import type { ResumeOptions } from "../../client/index.ts";
 import { words } from "../logic/words.ts";
 import { attempt } from "../state/notices.ts";
 import { usePolled } from "../state/poll.ts";
@@ -8,15 +9,38 @@ import { Text } from "./text.tsx";
 
 const TITLES: Record<string, string> = { retry_step: "Retry from what failed", discard_and_retry: "Discard and retry", escalate: "Ask a person" };
 
-export function WaysBack({ store }: { store: RunStore }) {
+type Mode = NonNullable<ResumeOptions["recommended"]>;
+
+/** The ways back of a run that has failed or timed out. */
+export interface Ways {
+  options: ResumeOptions;
+  retry: (mode: Mode) => Promise<void>;
+}
+
+/** Undefined for any other run, and until they are known. */
+export function useWaysBack(store: RunStore): Ways | undefined {
   const run = store.run.value!;
-  const { data } = usePolled(`resume-${run.id}-${run.attempt}-${run.ended_at}`, 0, (client, signal) => client.resumeOptions(run.id, { signal }));
+  const hasEnded = run.status === "failed" || run.status === "timed_out";
+  const { data } = usePolled(`resume-${run.id}-${run.attempt}-${hasEnded && run.ended_at}`, 0, async (client, signal) => (hasEnded ? client.resumeOptions(run.id, { signal }) : undefined));
   const options = data.value;
-  if (!options) return null;
-  const retry = async (mode: "retry_step" | "discard_and_retry" | "escalate") => {
-    const next = await attempt(() => client.value.retry(run.id, { mode }), "The run goes on.");
-    if (next) store.changed(next);
+  if (!hasEnded || !options) return undefined;
+  return {
+    options,
+    async retry(mode) {
+      const next = await attempt(() => client.value.retry(run.id, { mode }), "The run goes on.");
+      if (next) store.changed(next);
+    },
   };
+}
+
+/** What the button beside the budget of the run does: the recommended way, if this caller may take it. */
+export function recommendedWay(ways: Ways | undefined): { title: string; take: () => void } | undefined {
+  const mode = ways?.options.resumable ? ways.options.recommended : null;
+  if (!ways || !mode || !may("operate")) return undefined;
+  return { title: TITLES[mode] ?? words(mode), take: () => void ways.retry(mode) };
+}
+
+export function WaysBack({ ways: { options, retry } }: { ways: Ways }) {
   return (
     <section class="card" aria-label="Ways back">
       <header>

@@ -12,6 +12,10 @@ const token = signal<string | undefined>(sessionStorage.getItem(STORED_TOKEN) ??
 /** Why a sign-in is needed; undefined while the credential works. */
 export const signInReason = signal<string | undefined>(undefined);
 
+/** Why a sign-in with Cloudflare Access is needed: its session has ended, or none was there. A token would not help. */
+const NEEDS_ACCESS = /^(sign in with Cloudflare Access|the session of Cloudflare Access has ended)/;
+export const needsAccess = computed(() => signInReason.value !== undefined && NEEDS_ACCESS.test(signInReason.value));
+
 /** Whether the last request got no answer. */
 export const isOffline = signal(false);
 
@@ -22,10 +26,12 @@ export const connections = signal(0);
 const watched: Fetch = async (url, init) => {
   try {
     const response = await fetch(url, init);
+    // The API redirects nobody: this is the way to the login page of Access, which a page has to go itself.
+    if (response.type === "opaqueredirect") signInReason.value = "the session of Cloudflare Access has ended";
     if (response.status === 401) {
       const reason = await reasonOf(response.clone());
-      // A late answer to an earlier token says nothing about this one.
-      if (init.headers["authorization"] === (token.peek() && `Bearer ${token.peek()}`)) signInReason.value = reason;
+      // A late answer to an earlier token says nothing about this one, and one that was given up while it was read has no reason.
+      if (!init.signal.aborted && init.headers["authorization"] === (token.peek() && `Bearer ${token.peek()}`)) signInReason.value = reason;
     }
     answered();
     return response;

@@ -48,7 +48,8 @@ export async function startBrowser(): Promise<Browser> {
     async open({ dark = false, width = 1280, height = 900, reducedMotion = false } = {}) {
       if (!browser) throw new Error("chromium has ended");
       const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: reducedMotion ? "reduce" : "no-preference" });
-      context.setDefaultTimeout(15_000);
+      // Long: other processes of the machine may have it for a while.
+      context.setDefaultTimeout(30_000);
       watch(context);
       contexts.push(context);
       return context.newPage();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { startBrowser, type Browser } from "./browser.ts";
-import { reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
+import { openBreaker, reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 
 let server: Server;
@@ -121,6 +121,39 @@ test("a failed run is found by a filter, and retried", async () => {
   await page.locator('.page-head [data-status="completed"]').waitFor();
 });
 
+test("a failed run is retried on its bar, by the recommended way", async () => {
+  let isDeclined = true;
+  peer.route("/charge", () => (isDeclined ? { status: 422, body: { error: "declined" } } : { body: { paid: true } }));
+  await server.client.start("failing", { run_id: "on-the-bar", input: { base: peer.url } });
+  await reaches(server.client, "on-the-bar", "failed");
+  const { recommended } = await server.client.resumeOptions("on-the-bar");
+  isDeclined = false;
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/on-the-bar`);
+  await page.locator(".timeline .budget").getByRole("button", { name: "Retry" }).click();
+  await page.locator('.page-head [data-status="completed"]').waitFor();
+  const { items } = await server.client.events("on-the-bar");
+  assert.equal(items.find(({ kind }) => kind === "run_retried")?.mode, recommended);
+  assert.equal(await page.locator(".timeline .budget button").count(), 0);
+});
+
+test("runs are listed by the time they have left, in a view that is an address", async () => {
+  for (const [id, timeout_ms] of [["sorted-b", 500_000], ["sorted-a", 400_000], ["sorted-c", 600_000]] as const) await server.client.start("steps", { run_id: id, timeout_ms, input: { base: `${peer.url}/hang` } });
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs`);
+  await page.getByRole("link", { name: "Nearest deadline" }).click();
+  const order = async () => (await page.locator("td.at-run").allTextContents()).map((text) => text.trim()).filter((id) => id.startsWith("sorted-"));
+  await until("the runs in their order", async () => (await order()).join() === "sorted-a,sorted-b,sorted-c");
+  // The address alone is enough.
+  const again = await browser.open();
+  await again.goto(page.url());
+  await again.locator('.views [aria-current="true"]', { hasText: "Nearest deadline" }).waitFor();
+  await page.getByLabel("Id begins with").fill("sorted-b");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/id_prefix=sorted-b/);
+  await until("the one that is left", async () => (await order()).join() === "sorted-b");
+});
+
 test("many runs are cancelled at once", async () => {
   for (const id of ["many-1", "many-2"]) await server.client.start("steps", { run_id: id, input: { base: `${peer.url}/hang` } });
   const page = await browser.open();
@@ -147,6 +180,44 @@ test("a link leads to a token", async () => {
   await page.getByRole("complementary", { name: "Token t3" }).waitFor();
   await page.goto(`${server.url}/runs/linked/tokens/t999`);
   await page.getByText("This run has no such token.").waitFor();
+});
+
+test("an open breaker says when it is tried again, and is reset", async () => {
+  await openBreaker(server.client, peer);
+  const page = await browser.open();
+  await page.goto(`${server.url}/breakers`);
+  const row = page.locator("tr", { hasText: "shop:eu" });
+  await row.locator('[data-status="open"]').waitFor();
+  assert.match((await row.textContent())!, /3.* left/);
+  await row.getByRole("button", { name: "Reset" }).click();
+  await row.locator('[data-status="closed"]').waitFor();
+  assert.equal((await server.client.breakers({})).items.find(({ key }) => key === "shop:eu")?.state, "closed");
+});
+
+test("the page of health has the figures and charts of the metrics", async () => {
+  await server.client.start("timing", { run_id: "late", input: { base: peer.url } });
+  await reaches(server.client, "late", "failed", "timed_out");
+  const page = await browser.open();
+  await page.goto(`${server.url}/health`);
+  const figure = (title: string) => page.locator(".figure", { hasText: title }).locator(".value");
+  await until("the metrics to have the timeouts", async () => (await page.getByRole("region", { name: "Timeouts by layer" }).textContent())!.includes("execution"));
+  await page.getByRole("region", { name: "Lateness of timeouts" }).locator(".bars rect").first().waitFor();
+  assert.match((await figure("Lateness, 99 %").textContent())!, /≤ \d+/);
+  // The chart of rates has a point after the second reading.
+  await page.locator(".chart.drawn canvas").waitFor();
+  const started = Number((await figure("Runs started").textContent())!.replaceAll(",", ""));
+  await server.client.start("loop", { run_id: "one-more", input: {} });
+  await until("the figure to grow", async () => Number((await figure("Runs started").textContent())!.replaceAll(",", "")) > started);
+});
+
+test("versions are compared, by what changed where", async () => {
+  const page = await browser.open();
+  await page.goto(`${server.url}/workflows/checkout?view=versions`);
+  const row = (path: string) => page.locator("tr", { has: page.getByRole("cell", { name: path, exact: true }) });
+  await row("/timeout").waitFor();
+  assert.deepEqual(await row("/timeout").locator("td").allTextContents(), ["/timeout", "8h", "6h"]);
+  assert.deepEqual(await row("/tags").locator("td").allTextContents(), ["/tags", '["shop"]', "absent"]);
+  assert.equal(await page.locator("tbody tr").count(), 2);
 });
 
 test("nothing is lost when the server is restarted", async () => {

@@ -2,11 +2,12 @@
 import type { Client } from "../../client/index.ts";
 import { startPeer, type Peer } from "../workerd/peer.ts";
 import { until } from "../workerd/poll.ts";
-import { all } from "./workflows.ts";
+import { all, stock } from "./workflows.ts";
 
 export { startPeer, until, type Peer };
 
 export async function storeAll(client: Client): Promise<void> {
+  await client.put("actions", stock);
   for (const workflow of all) await client.put("workflows", workflow);
 }
 
@@ -17,11 +18,22 @@ export const reaches = (client: Client, run: string, ...statuses: string[]) =>
     return statuses.includes(found.status) && found;
   });
 
+/** Three failures in a row open it. */
+export async function openBreaker(client: Client, peer: Peer): Promise<void> {
+  peer.route("/down", () => ({ status: 503, body: { error: "closed for repairs" } }));
+  for (const index of [1, 2, 3]) {
+    await client.start("guarded", { run_id: `guarded-${index}`, input: { base: peer.url } });
+    await reaches(client, `guarded-${index}`, "failed");
+  }
+  await until("the breaker to be open", async () => (await client.breakers({})).items.some(({ state }) => state === "open"));
+}
+
 /** Starts a run of each workflow and waits until each stands where it is to be seen. */
 export async function playScene(client: Client, peer: Peer): Promise<void> {
   peer.route("/charge", () => ({ status: 422, body: { error: "the card was declined" } }));
   await storeAll(client);
   const base = peer.url;
+  await openBreaker(client, peer);
   await Promise.all([
     client.start("steps", { run_id: "steps-live", input: { base } }),
     client.start("parked", { run_id: "parked-1", input: { base } }),
@@ -42,7 +54,7 @@ export async function playScene(client: Client, peer: Peer): Promise<void> {
     reaches(client, "review-2", "waiting"),
     until("the third step", async () => (await client.tokens("steps-live")).items.some(({ node_id, status }) => node_id === "third" && status === "executing")),
     // The list is about a second behind.
-    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 9),
+    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 12),
     until("the list of gates", async () => (await client.gates({})).items.length >= 3),
   ]);
 }

@@ -19,7 +19,7 @@ try {
       await page.goto(server.url + path);
       await page.locator(ready).first().waitFor();
       await page.waitForLoadState("networkidle", { timeout: 1_500 }).catch(() => {});
-      await page.screenshot({ path: join(output, `${name}-${suffix}.png`) });
+      await page.screenshot({ path: join(output, `${name}-${suffix}.png`), fullPage: true });
     }
     if (suffix === "light" || suffix === "narrow") {
       await page.goto(`${server.url}/runs?workflow=review`);

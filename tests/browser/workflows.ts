@@ -72,6 +72,15 @@ export const timing: Document = {
   actions: [ask],
 };
 
+/** Its calls go through a breaker. */
+export const guarded: Document = {
+  id: "guarded",
+  timeout: "1m",
+  input_schema: baseSchema,
+  nodes: [{ id: "call", action_id: "call", input_mapping: { url: "${input.base}/down" } }],
+  actions: [{ ...ask, id: "call", execution: { ...ask.execution, breaker: "shop:eu" } }],
+};
+
 /** A fan-out with a join. */
 export const wide: Document = {
   id: "wide",
@@ -98,6 +107,32 @@ export const loop: Document = {
   ],
 };
 
+/** Of the catalogue. */
+export const stock: Document = { id: "stock", kind: "http_request", implementation: { method: "GET", url: "https://stock.example.com/items" }, execution: { timeout: "20s" } };
+
+/** Warnings at two nodes, a gate, limits, a call of the catalogue: for the analysis and the simulation. */
+export const checkout: Document = {
+  id: "checkout",
+  description: "Reserves, asks a person, charges the card.",
+  timeout: "6h",
+  input_schema: { type: "object", required: ["amount"], properties: { amount: { type: "number", title: "Amount", default: 120 } } },
+  nodes: [
+    { id: "reserve", action_id: "stock" },
+    { id: "approve", gate: { prompt: "Pay ${input.amount}?", timeout: "4h", on_timeout: "reject" } },
+    { id: "charge", action_id: "charge", timeout: "45s" },
+    { id: "large" },
+    { id: "small" },
+  ],
+  transitions: [
+    { from_node_id: "reserve", to_node_id: "approve" },
+    { from_node_id: "approve", to_node_id: "charge", condition: "state.approve.choice == 'approve'" },
+    { from_node_id: "charge", to_node_id: "large", condition: "input.amount > 100" },
+    { from_node_id: "charge", to_node_id: "small", condition: "input.amount < 100" },
+  ],
+  actions: [{ id: "charge", kind: "http_request", implementation: { method: "POST", url: "https://pay.example.com/charge" }, execution: { timeout: "10s" } }],
+  output_mapping: { charged: "${has(state.charge)}" },
+};
+
 /** A definition with so many nodes. */
 export const large = (nodes: number): Document => ({
   id: `large-${nodes}`,
@@ -109,4 +144,4 @@ export const large = (nodes: number): Document => ({
   ]).flat(),
 });
 
-export const all: Document[] = [review, steps, parked, failing, timing, wide, loop, large(30)];
+export const all: Document[] = [review, steps, parked, failing, timing, guarded, wide, loop, { ...checkout, timeout: "8h", tags: ["shop"] }, checkout, large(30)];
