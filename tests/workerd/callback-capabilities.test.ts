@@ -252,7 +252,7 @@ test("after the key was lost, callback_older_until lets the objects check what w
   const persistTo = mkdtempSync(join(tmpdir(), "curfew-callbacks-"));
   const set = (at: Curfew, name: string, value: string) => at.sql("UPDATE settings SET value = ?2 WHERE name = ?1", [name, value]);
   const during = async <T>(use: (at: Curfew) => Promise<T>): Promise<T> => {
-    const at = await startCurfew({ ...options, persistTo });
+    const at = await startCurfew({ ...options, persistTo, unreplayed: true });
     try {
       return await use(at);
     } finally {
@@ -276,7 +276,7 @@ test("after the key was lost, callback_older_until lets the objects check what w
 });
 
 test("without the key nothing is woken, and the caller is to repeat the callback", async () => {
-  const at = await startCurfew(options);
+  const at = await startCurfew({ ...options, unreplayed: true });
   try {
     const guess = `${freshId("nobody")}~t1~1~1-${"0".repeat(32)}`;
     const refused = async (code: string) => {
@@ -306,7 +306,7 @@ test("without the key nothing is woken, and the caller is to repeat the callback
 });
 
 test("a database without migrations is a 503 that says which command to run", async () => {
-  const at = await startCurfew(options);
+  const at = await startCurfew({ ...options, unreplayed: true });
   try {
     await at.sql("DROP TABLE settings");
     await at.sql("DROP TABLE definitions");

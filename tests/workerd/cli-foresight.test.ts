@@ -87,14 +87,46 @@ test("export has the run, its document, tokens, events and timeouts; values are 
   const path = join(directory, "run.json");
   assert.equal((await run("export", id, "--output", path)).code, 0);
   const exported = JSON.parse(readFileSync(path, "utf8"));
-  assert.deepEqual(Object.keys(exported), ["format", "run", "workflow", "tokens", "events", "timeouts"]);
-  assert.deepEqual([exported.run.id, exported.run.status, exported.workflow.id], [id, "failed", document.id]);
+  assert.deepEqual([exported.format, exported.run.id, exported.run.status, exported.document.id], ["curfew-export/1", id, "failed", document.id]);
   assert.deepEqual(exported.events, (await curfew.api("GET", `/v1/runs/${id}/events`)).json.items);
   assert.equal(exported.timeouts.length, 1);
   assert.ok("context_for_resume" in exported.timeouts[0]);
   const redacted = await run("export", id, "--redact", "values");
   assert.equal(redacted.code, 0);
-  assert.doesNotMatch(redacted.out, /the input|context_for_resume/);
+  assert.doesNotMatch(redacted.out, /the input/);
   assert.equal((await run("export", id, "--redact", "everything")).code, 2);
   assert.equal((await run("export", "no-such-run")).code, 1);
+});
+
+test("an exported run is played again without the server, under another limit", async () => {
+  const document = workflow({ timeout: "1h", nodes: [{ id: "slow", wait: { signal: "go", timeout_ms: 300, on_timeout: "fail" } }] });
+  await curfew.store(document);
+  const id = await curfew.start(document.id, {}, { run_id: "slow-1" });
+  await curfew.ended(id);
+  const path = join(directory, "slow.json");
+  assert.equal((await run("export", id, "--output", path)).code, 0);
+  const offline = (...line: string[]) => runCommand("http://127.0.0.1:1", ["simulate", "--from", path, ...line]);
+  const unchanged = await offline();
+  assert.deepEqual([unchanged.code, /^nothing differs$/m.test(unchanged.out)], [0, true], unchanged.errors);
+  // The document has `timeout_ms`: the other name takes its place.
+  const longer = await offline("--set", "/nodes/0/wait/timeout=2m");
+  assert.equal(longer.code, 0, longer.errors);
+  assert.match(longer.out, /^recorded failed after [\d.]+m?s$/m);
+  assert.match(longer.out, /^replayed failed after 2m0s$/m);
+  assert.match(longer.out, /^- it would take 2m0s instead of /m);
+  const continued = await offline("--changes", '[{"op": "replace", "path": "/nodes/0/wait/on_timeout", "value": "continue"}]', "--json");
+  assert.equal(JSON.parse(continued.out).replayed.status, "completed");
+  for (const [line, code, message] of [
+    [["--set", "nodes=1"], 2, /is not like/],
+    [["--set", "/nodes/7/timeout=5m"], 1, /nothing at "\/nodes\/7"/],
+    [["--set", "/nodes/0/wait/timeout=soon"], 1, /invalid_document/],
+    [["--mocks", "[]"], 2, /does not go with --from/],
+    [["flow"], 2, /not both/],
+  ] as const) {
+    const refused = await offline(...line);
+    assert.equal(refused.code, code, `${line}: ${refused.errors}`);
+    assert.match(refused.errors, message);
+  }
+  writeFileSync(path, "{}");
+  assert.match((await offline()).errors, /no export of a run/);
 });

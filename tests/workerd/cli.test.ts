@@ -189,10 +189,31 @@ test("decide: by gate, by node, with input and comment; twice shows the first de
   assert.match(wrong.errors, /curfew inbox --run/);
 });
 
+test("commands to copy go to the same address", async () => {
+  const id = await startGated();
+  const elsewhere = { environment: { CURFEW_URL: "http://127.0.0.1:9" } };
+  const at = async (...line: string[]) => run([...line, "--url", curfew.url, "--token", "not-to-be-shown"], elsewhere);
+  const inbox = await at("inbox", "--run", id);
+  const command = new RegExp(`^  curfew (decide ${id} g1 --url ${curfew.url})$`, "m").exec(inbox.out)?.[1];
+  assert.ok(command, inbox.out);
+  const refused = await at("decide", id, "nowhere", "approve");
+  assert.match(refused.errors, new RegExp(`curfew inbox --run ${id} --url ${curfew.url}$`, "m"));
+  assert.match((await at("run", "none")).errors, new RegExp(`\`curfew runs --url ${curfew.url}\` lists`));
+  const decided = await run([...command.split(" "), "reject"], elsewhere);
+  assert.equal(decided.code, 0, decided.errors);
+  const failed = oneTask([check("false", "no")]);
+  await curfew.store(failed);
+  const ended = await at("start", failed.id, "--wait");
+  assert.match(ended.out, new RegExp(`go on: curfew retry \\S+ --url ${curfew.url}`));
+  for (const { out, errors } of [inbox, refused, decided, ended]) assert.doesNotMatch(out + errors, /not-to-be-shown/);
+});
+
 test("a limit that has passed is extended at its gate", async () => {
   const document = oneRequest(`${peer.url}/hang`, { workflow: { timeout: "1s", on_timeout: "human_gate" } });
   const id = await curfew.storeAndStart([document]);
   await until("the gate of the run", async () => (await curfew.run(id)).status === "paused");
+  const shown = await ok("run", id);
+  assert.match(shown, /Why it timed out\nthe workflow limit of 1s passed: \/timeout\n(usually work takes .*\n)?the run has not completed/, shown);
   assert.match(await ok("decide", id, "run1", "extend", "--by", "5m"), new RegExp(`^${id}  running  [45]m\\d+s left`));
   await ok("cancel", id);
 });

@@ -141,6 +141,27 @@ test("of two concurrent decisions the first counts, and the second gets the deci
   assert.equal((await visited(id)).length, 2, "one decision, one continuation");
 });
 
+test("the list of one run contains its open gates, in pages", async () => {
+  const asking = workflow({
+    nodes: [{ id: "begin" }, ...["a", "b", "c"].map((id) => ({ id, gate: { prompt: `${id}?` } }))],
+    transitions: ["a", "b", "c"].map((id) => ({ from_node_id: "begin", to_node_id: id })),
+  });
+  await curfew.store(asking);
+  const [id, other] = [await curfew.start(asking.id), await curfew.start(asking.id)];
+  const of = async (run: string) => (await curfew.api("GET", `/v1/gates?run=${run}`)).json.items.map((gate: GateView) => [gate.run_id, gate.node_id]);
+  for (const run of [id, other]) await until("three gates", async () => (await of(run)).length === 3);
+  assert.deepEqual((await of(id)).sort(), ["a", "b", "c"].map((node) => [id, node]));
+  assert.equal((await decide(id, "g2", { choice: "approve" })).status, 200);
+  await until("the decided gate to leave the list", async () => (await of(id)).length === 2);
+  const page = (cursor: string) => curfew.api("GET", `/v1/gates?run=${id}&limit=1&cursor=${encodeURIComponent(cursor)}`);
+  const first = (await page("")).json;
+  const second = (await page(first.next_cursor)).json;
+  assert.deepEqual([...first.items, ...second.items].map((gate: GateView) => gate.id), ["g3", "g4"]);
+  assert.equal(second.next_cursor, null);
+  assert.deepEqual(await of("none"), []);
+  for (const run of [id, other]) assert.equal((await curfew.api("POST", `/v1/runs/${run}/cancel`, {})).status, 200);
+});
+
 test("the list contains the gates of all runs, oldest first, in pages", async () => {
   const ids = [await waiting(review()), await waiting(review())];
   const [first, second] = [await openGate(ids[0]!), await openGate(ids[1]!)];

@@ -6,6 +6,7 @@ import { Log, LogLevel, Miniflare, type MiniflareOptions, type WorkerdStructured
 import { checkAnswer, isKnownPath } from "./contract.ts";
 import { recordData, recordLine, recordSecret } from "./log-check.ts";
 import { until } from "./poll.ts";
+import { checkReplays, ENDED_RUNS } from "./replay-check.ts";
 import type { EventView, RunView, TimeoutView, TokenView } from "./api-types.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
@@ -38,6 +39,8 @@ export interface CurfewOptions {
   services?: Record<string, string>;
   /** Removes the breaker binding from the executor. */
   withoutBreakers?: boolean;
+  /** Its runs are not replayed: something happens to them that no history has, or the test takes the database away. */
+  unreplayed?: boolean;
   /** Answers are not compared with the OpenAPI document: for measurements, which it would slow down. */
   unchecked?: boolean;
   /** A directory for persistent storage; without it `dispose` deletes everything. */
@@ -204,6 +207,11 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       deadlineMs,
     );
 
+  const sql: Curfew["sql"] = async (statement, bindings = []) => {
+    const database = await miniflare.getD1Database("DB", "curfew");
+    return (await database.prepare(statement).bind(...bindings).all()).results;
+  };
+
   const timeouts: Curfew["timeouts"] = async (runId) => {
     const { json } = await api("GET", `/v1/runs/${runId}/timeouts`);
     return Promise.all(json.items.map(async ({ recovery_path }: TimeoutView) => (await api("GET", recovery_path)).json));
@@ -254,12 +262,21 @@ export async function startCurfew(options: CurfewOptions = {}): Promise<Curfew> 
       return [...responses.map(({ text }) => text), JSON.stringify(await timeouts(runId)), ...logs].join("\n");
     },
     logLines: (event) => logs.flatMap((line) => (line.includes(`"event":"${event}"`) ? [JSON.parse(line)] : [])),
-    sql: async (statement, bindings = []) => {
-      const database = await miniflare.getD1Database("DB", "curfew");
-      return (await database.prepare(statement).bind(...bindings).all()).results;
+    sql,
+    dispose: async () => {
+      try {
+        if (!options.unchecked && !options.unreplayed) await checkReplays(api, (await sql(ENDED_RUNS)).map(({ id }) => id), readerOf(options));
+      } finally {
+        await miniflare.dispose();
+      }
     },
-    dispose: () => miniflare.dispose(),
   };
+}
+
+/** A token of the options that may read every run. */
+function readerOf({ vars = {} }: CurfewOptions): string | undefined {
+  const tokens: Record<string, unknown> = (parsed(vars["CURFEW_TOKENS"] ?? "{}") as any) ?? {};
+  return Object.keys(tokens).find((token) => typeof tokens[token] === "string" && !token.startsWith("sha256:"));
 }
 
 /** A test that replaces the executor, or removes its binding, needs one. CURFEW_TEST_SEPARATE runs every test with one. */

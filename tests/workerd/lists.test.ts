@@ -45,7 +45,8 @@ let curfew: Curfew;
 /** All inserted rows, newest first. */
 let all: ListedRun[];
 before(async () => {
-  curfew = await startCurfew();
+  // Most rows of its index have no run.
+  curfew = await startCurfew({ unreplayed: true });
   const database = await curfew.miniflare.getD1Database("DB", "curfew");
   await database.prepare(FILL).bind(ROWS, FIRST_AT).run();
   await database.prepare("INSERT INTO run_tags SELECT tag.value, runs.started_at, runs.id FROM runs, json_each(runs.tags) AS tag").run();
@@ -240,4 +241,21 @@ test("open gates are read by their index, page by page, also with the same start
   }
   const expected = Array.from({ length: 1_000 }, (_, index) => `gate_${String(index * 10).padStart(5, "0")}`);
   assert.deepEqual(found, expected);
+});
+
+test("the open gates of one run are read with no other run's", async () => {
+  const database = await curfew.miniflare.getD1Database("DB", "curfew");
+  const view = gateView("printf('asks_%d', n / 50)", "printf('g%03d', n % 50)");
+  await database
+    .prepare(
+      `WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)
+       INSERT INTO gates (run_id, id, status, opened_at, view)
+       SELECT printf('asks_%d', n / 50), printf('g%03d', n % 50), iif(n % 2 = 0, 'open', 'decided'), 5, ${view} FROM numbers`,
+    )
+    .run();
+  const response = await curfew.api("GET", "/v1/gates?run=asks_7");
+  assert.equal(response.status, 200, response.text);
+  assert.deepEqual(response.json.items.map(({ id, run_id }: any) => [run_id, id]), Array.from({ length: 25 }, (_, index) => ["asks_7", `g${String(index * 2).padStart(3, "0")}`]));
+  // The run's fifty gates, once more those that are open, which are sorted.
+  assert.ok(rowsRead(response) <= 50 + 25 + ENTRIES, `${rowsRead(response)} rows read`);
 });

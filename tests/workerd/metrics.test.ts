@@ -154,6 +154,25 @@ describe("a zoo of runs", () => {
     assert.equal(samples.get(`node_execution_duration_seconds_count{workflow="${document.id}",node="first"}`), 1);
   });
 
+  test("an ended run that was loaded is published with its metrics while other runs publish theirs", async () => {
+    const document = workflow({ nodes: [{ id: "rest", wait: { signal: "go" } }] });
+    const other = oneTask([set({ a: 1 })]);
+    for (const stored of [document, other]) await curfew.store(stored);
+    const id = await curfew.start(document.id);
+    ids.push(id);
+    await until("the run to wait", async () => (await curfew.run(id)).status === "waiting");
+    await untilTrue(curfew, ids);
+    await curfew.dispose();
+    curfew = await startCurfew(options);
+    // Each run publishes a quarter of a second after its end, with the ended runs of that moment: those before the signal come first.
+    for (let n = 0; n < 10; n++) ids.push(await curfew.start(other.id));
+    await curfew.api("POST", `/v1/runs/${id}/signals/go`, {});
+    assert.equal((await curfew.ended(id)).status, "completed");
+    const { samples } = await untilTrue(curfew, ids);
+    assert.equal(samples.get(`node_execution_duration_seconds_count{workflow="${document.id}",node="rest"}`), 1);
+    assert.deepEqual(curfew.logLines("metrics_unreadable"), []);
+  });
+
   test("a lost message is repaired by the sweep", async () => {
     const document = workflow({ nodes: [{ id: "rest", wait: { signal: "never" } }], timeout: "500ms" });
     await curfew.store(document);

@@ -193,6 +193,8 @@ test("lists leave out what is outside", async () => {
   });
   for (const { run_id } of gates) assert.ok((await read(run_id)).workflow_id.startsWith("mine-"), run_id);
   assert.ok((await all<GateView>("/v1/gates", ROOT)).some(({ run_id }) => run_id === theirs));
+  const ofRun = async (run: string, token: string) => (await all<GateView>(`/v1/gates?run=${run}`, token)).map(({ run_id }) => run_id);
+  assert.deepEqual([await ofRun(ours, MINE), await ofRun(theirs, MINE), await ofRun(theirs, ROOT)], [[ours], [], [theirs]]);
 });
 
 test("a credential for one workflow lists its runs", async () => {

@@ -148,7 +148,9 @@ test("the list of records has the state, and is as long as fits", async () => {
   for (const record of records) {
     assert.equal(record.context_for_resume.state.large, large);
     assert.equal(record.last_known_state.node_id, "work");
-    assert.deepEqual(record, (await curfew.api("GET", record.recovery_path)).json);
+    const { why, ...single } = (await curfew.api("GET", record.recovery_path)).json;
+    assert.deepEqual(record, single);
+    assert.equal(why.limit.layer, "execution");
   }
 });
 
