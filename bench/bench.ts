@@ -10,6 +10,7 @@ import { start } from "./contenders.ts";
 import { indexRows } from "./cost.ts";
 import { credentialFigures } from "./credentials.ts";
 import { printTable, rounded, type Cell } from "./figures.ts";
+import { firstRunFigures } from "./first_run.ts";
 import { forms } from "./forms.ts";
 import { liveFigures } from "./live.ts";
 import { isMissed, limitsOf, MEASURED_ON, missedLimits } from "./limits.ts";
@@ -37,6 +38,7 @@ try {
     live: await liveFigures(curfew),
     time: await timeFigures(curfew),
     size: await sizeFigures(),
+    first_run: await firstRunFigures(),
   };
   printTable(workloadTable(results.workloads));
   console.log();
@@ -61,6 +63,7 @@ try {
     [`chain of ${live.nodes} with one watcher and with ${live.watchers}, times one without`, live.one_watcher_ratio, live.all_watchers_ratio],
     [`an event until it reaches each of ${live.watchers} watchers, p50 and p99 ms`, live.late_p50_ms, live.late_p99_ms],
     ["CPU before the first request, ms", results.size.startup_active_ms, ""],
+    ["the package: from an empty directory to a completed run, s", results.first_run.seconds, ""],
   ]);
   console.log();
   printTable(timeTable(results.time));

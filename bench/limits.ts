@@ -4,6 +4,9 @@ import { rounded } from "./figures.ts";
 /** When the limits were last compared with a whole measurement, on 2 cores. Limits leave room for the noise of such a machine. */
 export const MEASURED_ON = "2026-11-18";
 
+/** From an empty directory to a completed run of the npm package. The README promises it. */
+export const FIRST_RUN_S = 60;
+
 interface Late {
   late_p99_ms: number;
 }
@@ -28,6 +31,7 @@ export interface Results {
   credentials: { added_ms: number };
   live: { watchers: number; one_watcher_ratio: number; late_p99_ms: number };
   size: { gzip_kib: number; client_gzip_kib: number; engine_gzip_kib: number };
+  first_run: { seconds: number };
 }
 
 export interface Limit {
@@ -40,7 +44,7 @@ export interface Limit {
 }
 
 export function limitsOf(results: Results): Limit[] {
-  const { workloads, throughput, rows, loop, time, credentials, live, size } = results;
+  const { workloads, throughput, rows, loop, time, credentials, live, size, first_run } = results;
   const ratio = (name: string, contender = "curfew") => workloads.find((workload) => workload.name === name)?.ratios[contender] ?? Number.NaN;
   const later = (own: Late, floor: Late) => own.late_p99_ms - floor.late_p99_ms;
   return [
@@ -65,10 +69,13 @@ export function limitsOf(results: Results): Limit[] {
     atMost("ms that checking a credential adds to a request", credentials.added_ms, 0.1),
     atMost("chain of 50 with one watcher, times one without", live.one_watcher_ratio, 1.1),
     atMost(`an event until it reaches each of ${live.watchers} watchers: p99, ms`, live.late_p99_ms, 20),
-    // 1 466 before the live stream, progress, metrics, notifications and traces, 1 728 before analysis and simulation.
-    atMost("Worker, KiB gzipped", size.gzip_kib, 2112),
+    // 1 466 before the live stream, progress, metrics, notifications and traces, 1 728 before analysis and simulation, 2 074 before what-if and
+    // the causes of timeouts.
+    atMost("Worker, KiB gzipped", size.gzip_kib, 2160),
     atMost("TypeScript client, KiB gzipped", size.client_gzip_kib, 6),
-    atMost("engine's own wasm, KiB gzipped", size.engine_gzip_kib, 900),
+    // 500 was the goal: docs/performance.md says what is in it. 772 before sessions of the test kit, what-if and the causes of timeouts.
+    atMost("engine's own wasm, KiB gzipped", size.engine_gzip_kib, 920),
+    atMost("the package: seconds from an empty directory to a completed run", first_run.seconds, FIRST_RUN_S),
   ];
 }
 

@@ -187,7 +187,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Reads the record of a timeout. */
+        /** Reads the record of a timeout, and why it came to it. */
         get: operations["readTimeout"];
         put?: never;
         post?: never;
@@ -208,6 +208,40 @@ export interface paths {
         get: operations["readDeliverable"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The run with its history, durations and answers, for tests, what-if and reports. */
+        get: operations["exportRun"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{run_id}/what-if": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Plays the recorded run again in virtual time, with changes: other limits, other policies. Nothing is stored, and no call is made. */
+        post: operations["whatIf"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1362,6 +1396,8 @@ export interface components {
                 /** @description Its code. */
                 code: string;
             };
+            /** @description Of a single record only. */
+            why?: components["schemas"]["TimeoutWhy"];
         };
         /** @description A line of the timeout log. */
         TimeoutLine: {
@@ -1517,6 +1553,382 @@ export interface components {
                 /** @description The path that says how it can go on. */
                 resume: string;
             };
+        };
+        /** @description Why a deadline passed, derived from the history of the run when it is asked for. What the history cannot say is null. */
+        TimeoutWhy: {
+            /** @description The limit that passed. */
+            limit: {
+                /**
+                 * @description What it is a limit of.
+                 * @enum {string}
+                 */
+                layer: "workflow" | "execution" | "call" | "join" | "gate" | "wait" | "callback" | "heartbeat";
+                /**
+                 * @description Where its length comes from.
+                 * @enum {string}
+                 */
+                source: "node" | "task" | "step" | "action" | "gate" | "wait" | "join" | "workflow" | "preset" | "adaptive" | "start" | "parent_budget" | "calling_node" | "join_default" | "gate_default" | "deployment" | "unknown";
+                /** @description Its length. Milliseconds. */
+                timeout_ms: number | null;
+                /** @description Where it is written: in the workflow's document, or in `document`. */
+                pointer: string | null;
+                /** @description The task or action that it is written in. */
+                document: {
+                    /**
+                     * @description Its kind.
+                     * @enum {string}
+                     */
+                    kind: "tasks" | "actions";
+                    /** @description Its id. */
+                    id: string;
+                } | null;
+                /** @description The preset whose default it is. */
+                preset: ("standard" | "service" | "flow") | null;
+                /** @description How its length was computed, or why it is not known. */
+                reason: string | null;
+                /** @description How much of it are extensions. Milliseconds. */
+                extended_ms?: number;
+            };
+            /** @description The limit around it. */
+            outer: {
+                /**
+                 * @description Whose limit it is.
+                 * @enum {string}
+                 */
+                layer: "workflow" | "parent";
+                /** @description The run that has it. */
+                run_id: string;
+                /** @description The token of the parent that waited for this run. */
+                token_id: string | null;
+                /** @description The outer limit is the one that passed. */
+                passed_first: boolean;
+                /** @description What was left of it; null where it is not known or there is none. Milliseconds. */
+                left_ms: number | null;
+            } | null;
+            /** @description What used the time. Which fields it has depends on the layer. */
+            used: {
+                /** @description How much time counted. Milliseconds. */
+                elapsed_ms?: number;
+                /** @description How long the clock stood still: in pauses, or in front of a person. Milliseconds. */
+                stopped_ms?: number | null;
+                /** @description Before an executor had the attempts. Milliseconds. */
+                queued_ms?: number;
+                /** @description In delays before retries of calls and of attempts. Milliseconds. */
+                waited_ms?: number;
+                /** @description The attempts up to the timeout, the last 100. */
+                attempts?: {
+                    /** @description Its number. */
+                    epoch: number;
+                    /** @description When it was sent. Unix milliseconds. */
+                    dispatched_at: number;
+                    /** @description Until an executor had it; null where only the last claim is known. Milliseconds. */
+                    queued_ms: number | null;
+                    /** @description How long the executor had it. Milliseconds. */
+                    duration_ms: number | null;
+                    /**
+                     * @description How it ended.
+                     * @enum {string}
+                     */
+                    ended: "completed" | "failed" | "timed_out" | "silent" | "repeated" | "cut_off" | "running";
+                    /** @description The run of the sub-workflow. */
+                    child_run_id?: string;
+                }[];
+                /** @description How many more there are. */
+                attempts_left_out?: number;
+                /** @description The waits between attempts, the last 100. */
+                waits?: {
+                    /** @description When it began. Unix milliseconds. */
+                    began_at: number;
+                    /** @description How long it was. Milliseconds. */
+                    duration_ms: number;
+                    /**
+                     * @description What was waited for.
+                     * @enum {string}
+                     */
+                    why: "to_begin" | "retry_delay";
+                }[];
+                /** @description How many more there are. */
+                waits_left_out?: number;
+                /** @description The steps of the last attempt, as its executor reported them. */
+                calls?: {
+                    /** @description The step. */
+                    step_ref: string;
+                    /**
+                     * @description How it ended.
+                     * @enum {string}
+                     */
+                    status: "completed" | "skipped" | "failed" | "timed_out";
+                    /** @description How many calls it made. */
+                    calls: number;
+                    /** @description How long they took together. Milliseconds. */
+                    duration_ms: number;
+                    /** @description How much of that were waits between calls. Milliseconds. */
+                    backoff_ms: number;
+                }[];
+                /** @description The gate. */
+                gate_id?: string | null;
+                /** @description When the gate opened. Unix milliseconds. */
+                opened_at?: number | null;
+                /** @description How many reminders it sent. */
+                reminders?: number | null;
+                /** @description When the first branch arrived, which began the wait. Unix milliseconds. */
+                first_arrival_at?: number;
+                /** @description How many branches the fan-out had. */
+                branches?: number;
+                /** @description How many had arrived. */
+                arrived?: number;
+                /** @description How many more the join needed. */
+                needed?: number;
+                /** @description The branches that had not arrived, 100 at most. */
+                missing?: {
+                    /** @description Its number. */
+                    index: number;
+                    /** @description Its last token at that time. */
+                    token_id: string | null;
+                    /** @description Where that token was. */
+                    node_id: string | null;
+                    /** @description When it arrived after all, or brought its result. Unix milliseconds. */
+                    came_at: number | null;
+                }[];
+                /** @description How many more there are. */
+                missing_left_out?: number;
+                /** @description The tokens that followed each other up to the one that was at work longest, the last 100. */
+                critical_way?: {
+                    /** @description Its id. */
+                    token_id: string;
+                    /** @description Its node. */
+                    node_id: string;
+                    /** @description How much of the run's time it took. Milliseconds. */
+                    duration_ms: number;
+                }[];
+                /** @description How many more there are. */
+                critical_way_left_out?: number;
+                /** @description The same by node, the longest first, 100 at most. */
+                nodes?: {
+                    /** @description The node. */
+                    node_id: string;
+                    /** @description How much of the run's time it took. Milliseconds. */
+                    duration_ms: number;
+                }[];
+                /** @description How many tokens were at work at which node. */
+                at_work?: {
+                    [key: string]: number;
+                } | null;
+            };
+            /** @description What the node usually takes. */
+            usual: {
+                /** @description The workflow. */
+                workflow_id: string;
+                /** @description The node: of the timeout, or the one that was at work when the run's limit passed. */
+                node_id: string | null;
+                /** @description How many durations are known. */
+                samples: number;
+                /** @description Half of them were this long at most. Milliseconds. */
+                p50_ms: number | null;
+                /** @description 99 of 100 of them were this long at most. Milliseconds. */
+                p99_ms: number | null;
+                /** @description `latencies`: exact, of the last runs of a node with an adaptive limit. `metrics`: upper bounds of buckets. */
+                source: ("latencies" | "metrics") | null;
+                /** @description Why there are none, or what they leave out. */
+                reason: string | null;
+            };
+            /** @description The smallest limit that would have held; null where the history does not say. Milliseconds. */
+            smallest_limit_ms: number | null;
+            /** @description It is longer than this. Milliseconds. */
+            more_than_ms: number | null;
+            /** @description How that is known, or why it is not. */
+            smallest_limit_reason: string;
+            /** @description The JSON Patch operation that sets the smallest limit in the run's workflow document. */
+            change: {
+                /**
+                 * @description The operation.
+                 * @enum {string}
+                 */
+                op: "add" | "replace";
+                /** @description A pointer into the document. */
+                path: string;
+                /** @description The limit, in the form that the place has: milliseconds, a duration, or the object that holds it. */
+                value: number | string | Record<string, unknown>;
+            } | null;
+        };
+        /** @description A run with its history, for tests, what-if and reports. */
+        RunExport: {
+            /**
+             * @description The shape of the export.
+             * @constant
+             */
+            format: "curfew-export/1";
+            /** @description The values were left out. */
+            redacted: boolean;
+            /** @description The run, as `GET /v1/runs/{run_id}` shows it. */
+            run: Record<string, unknown>;
+            /** @description How it was started: `request`, and `parent` for a called workflow. */
+            start: Record<string, unknown>;
+            /** @description The workflow with its tasks, actions and called workflows, as the run has them. */
+            snapshot: Record<string, unknown>;
+            /** @description The workflow as it was stored. */
+            document?: Record<string, unknown>;
+            /** @description Snapshots of versions that the run had before, by number. */
+            versions?: Record<string, unknown>;
+            /** @description The settings of the deployment that count for time. */
+            settings: Record<string, unknown>;
+            /** @description Its gates, as `/v1/gates` shows them. */
+            gates: Record<string, unknown>[];
+            /** @description Signals that no node has waited for, by name. */
+            signals?: Record<string, unknown>;
+            /** @description Its path, as `/tokens` shows it. */
+            tokens?: Record<string, unknown>[];
+            /** @description Its history, as `/events` shows it. */
+            events?: Record<string, unknown>[];
+            /** @description Its timeouts, as `/timeouts` shows them. */
+            timeouts?: Record<string, unknown>[];
+        };
+        /** @description What is to be other than it was. Without anything the run is replayed unchanged. */
+        WhatIfBody: {
+            /** @description JSON Patch (RFC 6902) on the document of the workflow. */
+            changes?: ({
+                /**
+                 * @description What to do.
+                 * @enum {string}
+                 */
+                op: "add" | "remove" | "replace" | "move" | "copy" | "test";
+                /** @description A JSON pointer, like /nodes/2/timeout. */
+                path: string;
+                /** @description A JSON pointer: what `move` and `copy` take. */
+                from?: string | null;
+                /** @description The value of `add`, `replace` and `test`. */
+                value?: unknown | null;
+            }[] | null) | null;
+            /** @description Another stored version of the workflow. */
+            version?: (number | null) | null;
+            /** @description Another input. */
+            input?: unknown | null;
+        };
+        /** @description The run as it was, and as it would have been. */
+        WhatIf: {
+            /** @description The run as it was. */
+            recorded: {
+                status: components["schemas"]["RunStatus"];
+                /** @description How long it took. Milliseconds. */
+                duration_ms: number;
+                /** @description Why it failed. */
+                error: components["schemas"]["Failure"] | null;
+                /** @description Its output. */
+                output: unknown;
+                /** @description Its path. Times count from the start. */
+                tokens: {
+                    /** @description The id of the token. */
+                    token_id: string;
+                    /** @description The node. */
+                    node_id: string;
+                    /** @description The number of its branch, in a fan-out. */
+                    branch: number | null;
+                    /** @description The status, as `/tokens` shows it. */
+                    status: string;
+                    /** @description How often it was retried after a timeout. */
+                    retry_count: number;
+                    /** @description When it was created. Milliseconds. */
+                    created_at_ms: number | null;
+                    /** @description When its last attempt began. Milliseconds. */
+                    started_at_ms: number | null;
+                    /** @description When it ended. Milliseconds. */
+                    ended_at_ms: number | null;
+                    /** @description Its limit. Milliseconds. */
+                    timeout_ms: number | null;
+                }[];
+                /** @description Its timeouts. */
+                timeouts: {
+                    /** @description What timed out. */
+                    scope: string;
+                    /** @description The node. */
+                    node_id: string | null;
+                    /** @description The token. */
+                    token_id: string | null;
+                    /** @description The limit. Milliseconds. */
+                    timeout_ms: number | null;
+                    /** @description When it was enforced, after the start. Milliseconds. */
+                    at_ms: number | null;
+                    /** @description What was done. */
+                    final_action: string;
+                }[];
+            };
+            /** @description The run as it would have been. With `unknown` it stops there. */
+            replayed: {
+                status: components["schemas"]["RunStatus"];
+                /** @description How long it took. Milliseconds. */
+                duration_ms: number;
+                /** @description Why it failed. */
+                error: components["schemas"]["Failure"] | null;
+                /** @description Its output. */
+                output: unknown;
+                /** @description Its path. Times count from the start. */
+                tokens: {
+                    /** @description The id of the token. */
+                    token_id: string;
+                    /** @description The node. */
+                    node_id: string;
+                    /** @description The number of its branch, in a fan-out. */
+                    branch: number | null;
+                    /** @description The status, as `/tokens` shows it. */
+                    status: string;
+                    /** @description How often it was retried after a timeout. */
+                    retry_count: number;
+                    /** @description When it was created. Milliseconds. */
+                    created_at_ms: number | null;
+                    /** @description When its last attempt began. Milliseconds. */
+                    started_at_ms: number | null;
+                    /** @description When it ended. Milliseconds. */
+                    ended_at_ms: number | null;
+                    /** @description Its limit. Milliseconds. */
+                    timeout_ms: number | null;
+                }[];
+                /** @description Its timeouts. */
+                timeouts: {
+                    /** @description What timed out. */
+                    scope: string;
+                    /** @description The node. */
+                    node_id: string | null;
+                    /** @description The token. */
+                    token_id: string | null;
+                    /** @description The limit. Milliseconds. */
+                    timeout_ms: number | null;
+                    /** @description When it was enforced, after the start. Milliseconds. */
+                    at_ms: number | null;
+                    /** @description What was done. */
+                    final_action: string;
+                }[];
+            };
+            /** @description What is other than recorded. */
+            differences: {
+                /**
+                 * @description What differs.
+                 * @enum {string}
+                 */
+                what: "status" | "error" | "output" | "duration" | "token" | "retries" | "timeout";
+                /** @description The node. */
+                node_id?: string | null;
+                /** @description The token. */
+                token_id?: string | null;
+                /** @description As it was; null if it was not. */
+                recorded: unknown;
+                /** @description As it would have been; null if it would not. */
+                replayed: unknown;
+                /** @description A sentence. */
+                message: string;
+            }[];
+            /** @description Calls that the recording cannot answer for. The replay stops at the first. */
+            unknown: {
+                /** @description The node. */
+                node_id: string;
+                /** @description The token of the replay. */
+                token_id: string;
+                /** @description The number of the attempt. */
+                epoch: number;
+                /** @description When the answer would matter, after the start. Milliseconds. */
+                at_ms: number;
+                /** @description Why it is not known. */
+                message: string;
+            }[];
         };
         /** @description A workflow, and what the world around it answers. Exactly one of `workflow` and `workflow_id` is needed. */
         SimulateBody: {
@@ -2026,7 +2438,7 @@ export interface components {
              * @description A stable code.
              * @enum {string}
              */
-            code: "access_unavailable" | "auth_not_configured" | "body_too_large" | "callback_key_unreadable" | "cross_origin" | "decision_needed" | "event_limit" | "forbidden" | "four_eyes" | "gate_closed" | "internal" | "invalid_document" | "invalid_input" | "invalid_json" | "invalid_request" | "key_used" | "limit_exceeded" | "limit_of_parent" | "method_not_allowed" | "no_mock" | "no_public_url" | "no_timeout" | "no_way_back" | "not_found" | "not_local" | "not_migrated" | "not_paused" | "not_resumable" | "not_the_child" | "not_the_parent" | "other_build" | "over_hard_limit" | "paused" | "paused_by_parent" | "rate_limited" | "run_ending" | "run_exists" | "run_finished" | "run_not_ended" | "stale_attempt" | "timeout" | "too_many_signals" | "too_many_watchers" | "unauthorized" | "under_minimum" | "unknown_signal" | "unsupported_media_type" | "version_does_not_fit";
+            code: "access_unavailable" | "auth_not_configured" | "body_too_large" | "callback_key_unreadable" | "cross_origin" | "decision_needed" | "event_limit" | "forbidden" | "four_eyes" | "gate_closed" | "internal" | "invalid_document" | "invalid_input" | "invalid_json" | "invalid_request" | "key_used" | "limit_exceeded" | "limit_of_parent" | "method_not_allowed" | "no_mock" | "no_public_url" | "no_timeout" | "no_way_back" | "not_found" | "not_local" | "not_migrated" | "not_paused" | "not_replayable" | "not_resumable" | "not_the_child" | "not_the_parent" | "other_build" | "over_hard_limit" | "paused" | "paused_by_parent" | "rate_limited" | "run_ending" | "run_exists" | "run_finished" | "run_not_ended" | "stale_attempt" | "timeout" | "too_many_signals" | "too_many_watchers" | "unauthorized" | "under_minimum" | "unknown_signal" | "unsupported_media_type" | "version_does_not_fit";
             /** @description What is wrong and what to do. */
             message: string;
             /** @description Where in the body it is: a JSON pointer. */
@@ -2820,6 +3232,23 @@ export interface components {
                     error?: {
                         /** @enum {unknown} */
                         code?: "invalid_document" | "invalid_request" | "invalid_input" | "limit_exceeded" | "over_hard_limit" | "under_minimum" | "no_public_url";
+                    };
+                };
+            };
+        };
+        /** @description `invalid_document`: The document has problems; `details` has all of them. `invalid_request`: A value is wrong; `pointer` says where and `details` has every problem. `invalid_input`: The input does not fit the `input_schema` of the workflow. `limit_exceeded`: The body is nested too deeply, the document is too large, or a simulation takes too much; the message says what. `over_hard_limit`: The timeout is longer than the hard limit of the preset. `under_minimum`: The timeout is shorter than the minimum of the preset. `not_replayable`: The history of the run cannot be played again; the message says why. */
+        "422.invalid_document.invalid_request.invalid_input.limit_exceeded.over_hard_limit.under_minimum.not_replayable.billed": {
+            headers: {
+                "Cache-Control": components["headers"]["Cache-Control"];
+                "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["Error"] & {
+                    error?: {
+                        /** @enum {unknown} */
+                        code?: "invalid_document" | "invalid_request" | "invalid_input" | "limit_exceeded" | "over_hard_limit" | "under_minimum" | "not_replayable";
                     };
                 };
             };
@@ -3696,6 +4125,96 @@ export interface operations {
             429: components["responses"]["429.rate_limited.billed"];
             500: components["responses"]["500.internal.billed"];
             503: components["responses"]["503.auth_not_configured.access_unavailable.other_build.billed"];
+            504: components["responses"]["504.timeout.billed"];
+        };
+    };
+    exportRun: {
+        parameters: {
+            query?: {
+                /** @description Leaves out inputs, outputs and all other values of the run. */
+                redact?: "values";
+            };
+            header?: never;
+            path: {
+                /** @description The id of the run. Ids of sub-workflows hold a `~`. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The export. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunExport"];
+                };
+            };
+            400: components["responses"]["400.invalid_request.billed"];
+            401: components["responses"]["401.unauthorized.billed"];
+            403: components["responses"]["403.forbidden.not_local.cross_origin.billed"];
+            404: components["responses"]["404.not_found.billed"];
+            422: components["responses"]["422.limit_exceeded.billed"];
+            429: components["responses"]["429.rate_limited.billed"];
+            500: components["responses"]["500.internal.billed"];
+            503: components["responses"]["503.auth_not_configured.access_unavailable.other_build.not_migrated.billed"];
+            504: components["responses"]["504.timeout.billed"];
+        };
+    };
+    whatIf: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the run. Ids of sub-workflows hold a `~`. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "changes": [
+                 *         {
+                 *           "op": "add",
+                 *           "path": "/timeout",
+                 *           "value": "2h"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["WhatIfBody"];
+            };
+        };
+        responses: {
+            /** @description The run as it was, and as it would have been. */
+            200: {
+                headers: {
+                    "Cache-Control": components["headers"]["Cache-Control"];
+                    "X-Content-Type-Options": components["headers"]["X-Content-Type-Options"];
+                    "X-Curfew-Bill": components["headers"]["X-Curfew-Bill"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WhatIf"];
+                };
+            };
+            400: components["responses"]["400.invalid_json.invalid_request.billed"];
+            401: components["responses"]["401.unauthorized.billed"];
+            403: components["responses"]["403.forbidden.not_local.cross_origin.billed"];
+            404: components["responses"]["404.not_found.billed"];
+            413: components["responses"]["413.body_too_large.billed"];
+            415: components["responses"]["415.unsupported_media_type.billed"];
+            422: components["responses"]["422.invalid_document.invalid_request.invalid_input.limit_exceeded.over_hard_limit.under_minimum.not_replayable.billed"];
+            429: components["responses"]["429.rate_limited.billed"];
+            500: components["responses"]["500.internal.billed"];
+            503: components["responses"]["503.auth_not_configured.access_unavailable.other_build.not_migrated.billed"];
             504: components["responses"]["504.timeout.billed"];
         };
     };
@@ -4805,6 +5324,8 @@ export interface operations {
     listGates: {
         parameters: {
             query?: {
+                /** @description Gates of this run only. */
+                run?: string;
                 /** @description The most items of the page. */
                 limit?: number;
                 /** @description `next_cursor` of the previous page. Empty for the first page. */

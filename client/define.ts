@@ -8,6 +8,7 @@ export type TaskDocument = Documents["task"];
 export type ActionDocument = Documents["action"];
 
 declare const isStored: unique symbol;
+declare const decision: unique symbol;
 
 /** The id of a task or an action that is not part of the document. */
 export type StoredId = string & { readonly [isStored]: true };
@@ -17,7 +18,8 @@ export const stored = (id: string): StoredId => id as StoredId;
 
 /**
  * The condition that the gate `node` was decided with `choice`: `state.ask.choice == 'approve'`. In `defineWorkflow` the compiler
- * compares it with the `choices` of the gate, and so it does with the same text written by hand.
+ * compares it with the nodes and with the `choices` of the gate. In the same text written by hand it compares the choice only: `state` also
+ * has what mappings write.
  */
 export function choice<const Node extends string, const Choice extends string>(node: Node, choice: Choice): ChoiceCondition<Node, Choice> {
   const path = /^[a-z_]\w*$/.test(node) ? `state.${node}` : `state['${node}']`;
@@ -26,9 +28,14 @@ export function choice<const Node extends string, const Choice extends string>(n
 }
 
 type NeedsBrackets = `${string}-${string}` | `${number}${string}`;
-export type ChoiceCondition<Node extends string, Choice extends string> = Node extends NeedsBrackets
+export type ChoiceCondition<Node extends string, Choice extends string> = (Node extends NeedsBrackets
   ? `state['${Node}'].choice == '${Choice}'`
-  : `state.${Node}.choice == '${Choice}'`;
+  : `state.${Node}.choice == '${Choice}'`) & Decision<Node, Choice>;
+
+/** What a condition of `choice` was made of, for the compiler only. */
+interface Decision<Node extends string, Choice extends string> {
+  readonly [decision]: readonly [Node, Choice];
+}
 
 /**
  * Returns `workflow` as it is. The compiler refuses an unknown field, and the id of a node, a task, an action or a sibling group that the
@@ -57,9 +64,16 @@ export function defineWorkflow<
       on_end?: readonly Work<NonNullable<WorkflowDocument["on_end"]>[number], NoInfer<TaskId>, NoInfer<ActionId>>[];
     }
   >,
-): WorkflowDocument & { id: Id } {
-  return workflow as unknown as WorkflowDocument & { id: Id };
+): DefinedWorkflow<Id, NodeIds, Choices, ActionId> {
+  return workflow as unknown as DefinedWorkflow<Id, NodeIds, Choices, ActionId>;
 }
+
+/** A workflow whose ids and choices are known to the compiler: `curfew/testing` checks names with them. */
+export type DefinedWorkflow<Id extends string, NodeIds extends readonly string[], Choices extends readonly unknown[], ActionId extends string> = WorkflowDocument & {
+  id: Id;
+  nodes: { [Index in keyof NodeIds]: { id: NodeIds[Index]; gate?: { choices?: Index extends keyof Choices ? Choices[Index] : unknown } } };
+  actions?: readonly { id: ActionId }[];
+};
 
 type Replace<Whole, Parts> = Omit<Whole, keyof Parts> & Parts;
 
@@ -104,21 +118,35 @@ type ChoicesOf<Id, NodeIds extends readonly string[], Choices extends readonly u
   [Index in keyof NodeIds]: NodeIds[Index] extends Id ? (Index extends keyof Choices ? (Choices[Index] extends readonly (infer Choice)[] ? Choice : never) : never) : never;
 }[number];
 
-/** A condition with a choice that its gate does not have gets a type that no string has. */
+/** A condition with a node or a choice that is not there gets a type that no string has. */
 type Checked<Condition, NodeIds extends readonly string[], Choices extends readonly unknown[]> = Condition extends string
-  ? [Misspelt<Condition, NodeIds, Choices>] extends [never]
+  ? [Problem<Condition, NodeIds, Choices>] extends [never]
     ? Condition
-    : { problem: `the gate has no choice ${Misspelt<Condition, NodeIds, Choices>}` }
+    : { problem: Problem<Condition, NodeIds, Choices> }
   : Condition;
+
+type Problem<Condition extends string, NodeIds extends readonly string[], Choices extends readonly unknown[]> = Condition extends Decision<
+  infer Id,
+  infer Choice
+>
+  ? Id extends NodeIds[number]
+    ? NoSuchChoice<Undecidable<Id, Choice, NodeIds, Choices>>
+    : `the workflow has no node ${Id}`
+  : NoSuchChoice<Misspelt<Condition, NodeIds, Choices>>;
+
+type NoSuchChoice<Choice extends string> = `the gate has no choice ${Choice}`;
+
+/** `Choice`, if the gate `Id` lists others only. */
+type Undecidable<Id, Choice extends string, NodeIds extends readonly string[], Choices extends readonly unknown[]> = [ChoicesOf<Id, NodeIds, Choices>] extends [never]
+  ? never
+  : Exclude<Choice, ChoicesOf<Id, NodeIds, Choices>>;
 
 /** The first choice in a condition that its gate does not have. */
 type Misspelt<Condition extends string, NodeIds extends readonly string[], Choices extends readonly unknown[]> =
   Comparison<Condition> extends [infer Id, infer Choice extends string, infer Rest extends string]
-    ? [ChoicesOf<Id, NodeIds, Choices>] extends [never]
+    ? [Undecidable<Id, Choice, NodeIds, Choices>] extends [never]
       ? Misspelt<Rest, NodeIds, Choices>
-      : Choice extends ChoicesOf<Id, NodeIds, Choices>
-        ? Misspelt<Rest, NodeIds, Choices>
-        : Choice
+      : Choice
     : never;
 
 /** The first `state.<id>.choice == '<choice>'` in a condition, and what follows it. */

@@ -72,6 +72,7 @@ export class InvalidError extends CurfewError<
   | "under_minimum"
   | "no_public_url"
   | "limit_exceeded" | "no_mock"
+  | "not_replayable"
 > {}
 
 /** The state of the run, the gate or the event does not allow it. */
@@ -134,6 +135,7 @@ const CLASSES: Record<ApiErrorCode, ErrorClass> = {
   no_public_url: InvalidError,
   limit_exceeded: InvalidError,
   no_mock: InvalidError,
+  not_replayable: InvalidError,
   run_exists: ConflictError,
   run_finished: ConflictError,
   run_ending: ConflictError,

@@ -6,13 +6,15 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { buildWorker } from "./build.mjs";
 import { buildDashboard } from "./dashboard.mjs";
+import { engineForDashboard } from "./engine_wasm.mjs";
 import { outputOf, run, script, step, StepFailed } from "./terminal.mjs";
 import { node22, npmBinary, root, WASM_TARGET } from "./toolchain.mjs";
 
 export async function setUp() {
   await step("Rust", findRust);
   await step(`Rust target ${WASM_TARGET}`, addWasmTarget);
-  await buildWorker(() => step("npm packages", installPackages));
+  // At the same time: each compiles its last crate on one core.
+  await Promise.all([buildWorker(() => step("npm packages", installPackages)), engineForDashboard()]);
   // Afterwards: a new build of the Worker replaces the whole of build/.
   await buildDashboard();
 }
