@@ -41,8 +41,11 @@ export async function whatIf(file: string, { flags, output, terminal }: Invocati
     if (!Array.isArray(more)) throw new UsageError("--changes: expected a list of JSON Patch operations", command);
     changes.push(...more);
   }
-  const input = flags.text("input");
-  const given = input === undefined ? {} : { input: await jsonFrom(input, "--input", terminal, command) };
+  const given: Record<string, unknown> = {};
+  for (const name of ["input", "durations"]) {
+    const text = flags.text(name);
+    if (text !== undefined) given[name] = await jsonFrom(text, `--${name}`, terminal, command);
+  }
   const answer = replayed({ op: "what_if", export: exported, changes, ...given });
   if (output.isJson) output.rawJson(answer);
   else print(answer, output);

@@ -1803,6 +1803,15 @@ export interface components {
             version?: (number | null) | null;
             /** @description Another input. */
             input?: unknown | null;
+            /** @description Other durations of recorded calls and decisions. */
+            durations?: ({
+                /** @description Calls, or called workflows, of this node. */
+                node?: (string | null) | null;
+                /** @description Decisions at the gate of this node; `timeout`: at that of the run's limit. */
+                gate?: (string | null) | null;
+                /** @description From the order to the answer, or from the opening of the gate to the decision. Milliseconds, or text like 30s, 2m, 1h30m. */
+                after: number | string;
+            }[] | null) | null;
         };
         /** @description The run as it was, and as it would have been. */
         WhatIf: {
@@ -1852,6 +1861,19 @@ export interface components {
                     final_action: string;
                 }[];
             };
+            /** @description What took time in the recorded run, and can take another time. */
+            recorded_durations: {
+                /** @description The node whose calls, or called workflows, answered. */
+                node?: string;
+                /** @description The node of the gate that a person decided; `timeout`: that of the run's limit. */
+                gate?: string;
+                /** @description How many answers are recorded. */
+                answers: number;
+                /** @description The shortest time until one. Milliseconds. */
+                shortest_ms: number;
+                /** @description The longest time until one. Milliseconds. */
+                longest_ms: number;
+            }[];
             /** @description The run as it would have been. With `unknown` it stops there. */
             replayed: {
                 status: components["schemas"]["RunStatus"];

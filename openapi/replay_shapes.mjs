@@ -1,5 +1,5 @@
 // The export of a run, and the body and the answer of a what-if: src/replay.
-import { any, body, flag, list, millis, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
+import { any, body, flag, length, list, millis, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
 
 /** @typedef {import("./shapes.mjs").Schema} Schema */
 
@@ -69,9 +69,29 @@ export const replayShapes = {
     },
     "version?": orNull(whole("Another stored version of the workflow.", { minimum: 1 })),
     "input?": any("Another input."),
+    "durations?": {
+      description: "Other durations of recorded calls and decisions.",
+      type: ["array", "null"],
+      maxItems: 1_000,
+      items: body("All recorded answers of one node or one gate come after so long. Either `node` or `gate` is given.", {
+        "node?": orNull(text("Calls, or called workflows, of this node.")),
+        "gate?": orNull(text("Decisions at the gate of this node; `timeout`: at that of the run's limit.")),
+        after: length("From the order to the answer, or from the opening of the gate to the decision."),
+      }),
+    },
   }),
   WhatIf: object("The run as it was, and as it would have been.", {
     recorded: object("The run as it was.", outcome),
+    recorded_durations: list(
+      "What took time in the recorded run, and can take another time.",
+      object("A node, or a gate.", {
+        "node?": text("The node whose calls, or called workflows, answered."),
+        "gate?": text("The node of the gate that a person decided; `timeout`: that of the run's limit."),
+        answers: whole("How many answers are recorded."),
+        shortest_ms: millis("The shortest time until one."),
+        longest_ms: millis("The longest time until one."),
+      }),
+    ),
     replayed: object("The run as it would have been. With `unknown` it stops there.", outcome),
     differences: list(
       "What is other than recorded.",

@@ -19,6 +19,8 @@ export const any = (description) => ({ description });
 export const moment = (description) => whole(`${description} Unix milliseconds.`);
 /** @param {string} description */
 export const millis = (description) => whole(`${description} Milliseconds.`);
+/** @param {string} description @returns {Schema} */
+export const length = (description) => ({ description: `${description} Milliseconds, or text like 30s, 2m, 1h30m.`, type: ["integer", "number", "string"] });
 
 /** @param {string} name @param {string} [description] @returns {Schema} */
 export const ref = (name, description) => ({ $ref: `#/components/schemas/${name}`, ...(description ? { description } : {}) });

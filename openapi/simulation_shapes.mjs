@@ -1,11 +1,8 @@
 // The body and the answer of a simulation: src/simulate/body.rs and answer.rs.
-import { any, body, flag, list, millis, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
+import { any, body, flag, length, list, millis, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
 import { CLASSES } from "./run_shapes.mjs";
 
 /** @typedef {import("./shapes.mjs").Schema} Schema */
-
-/** @param {string} description @returns {Schema} */
-const length = (description) => ({ description: `${description} Milliseconds, or text like 30s, 2m, 1h30m.`, type: ["integer", "number", "string"] });
 
 /** @param {string} description */
 const odds = (description) => whole(`${description} In percent.`, { maximum: 100 });

@@ -29,6 +29,7 @@ export const simulate: Command = {
     { name: "from", value: "file", summary: "An export of a run instead of a workflow: what would have happened with the changes. Needs no server.", candidates: "file" },
     { name: "set", value: "pointer=value", summary: "With `--from`: a change of the document; several times for more.", isRepeated: true },
     { name: "changes", value: "json", summary: "With `--from`: changes as JSON Patch, as JSON or `@file`." },
+    { name: "durations", value: "json", summary: "With `--from`: other durations of its calls and decisions: a list, as JSON or `@file`." },
   ],
   examples: ["curfew simulate --from run.json --set /nodes/2/timeout=5m", `curfew simulate order.json --input '{"item": 7}' --mocks @mocks.json`, `curfew simulate approval --people '[{"gate": "ask", "after": "2h", "choice": "approve"}]'`],
   run,
@@ -36,7 +37,7 @@ export const simulate: Command = {
 
 /** Flags that belong to one of the two. */
 const OF_WORKFLOWS = ["mocks", "people", "signals", "seed", "version"];
-const OF_EXPORTS = ["set", "changes"];
+const OF_EXPORTS = ["set", "changes", "durations"];
 
 async function run(invocation: Invocation): Promise<ExitCode> {
   const { words, flags, output, terminal, client } = invocation;

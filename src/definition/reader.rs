@@ -287,6 +287,39 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
+    /// A list of objects, each of which `read` reads.
+    pub fn list<T>(
+        &self,
+        field: &'static str,
+        most: usize,
+        read: impl Fn(&Reader<'a>) -> Option<T>,
+    ) -> Vec<T> {
+        let elements = self.array(field);
+        if elements.len() > most {
+            let message = format!(
+                "{} entries are too many; at most {most} are allowed",
+                elements.len()
+            );
+            self.report(field, "limit_exceeded", message);
+            return Vec::new();
+        }
+        let read_element = |element: Element<'a>| {
+            let reader = Reader::new(element.value, element.pointer, self.problems)?;
+            let read = read(&reader);
+            reader.finish();
+            read
+        };
+        elements.into_iter().filter_map(read_element).collect()
+    }
+
+    /// A length of time: a duration like "30s", or milliseconds.
+    pub fn length(&self, field: &'static str) -> Option<u64> {
+        let length = parse_length(self.value(field)?);
+        length
+            .map_err(|message| self.report(field, "invalid_duration", message))
+            .ok()
+    }
+
     /// One value or a list of them, as `parse` accepts them. `expected` describes them in the report.
     pub fn one_or_list<T>(
         &self,

@@ -103,7 +103,7 @@ fn resolve_document(request: &Value) -> Result<Value, Error> {
     }
 }
 
-/// `{op: "what_if", export, changes?, input?}`: the exported run once more, with changes.
+/// `{op: "what_if", export, changes?, input?, durations?}`: the exported run once more, with changes.
 fn what_if(mut request: Value) -> Result<Value, Error> {
     let export = request.as_object_mut().and_then(|fields| fields.remove("export"));
     let Some(export) = export else {

@@ -3,6 +3,7 @@
 //!
 //! A recording cannot say what a call would have answered that was cut or never made. There the replay stops and says so.
 
+mod changed_durations;
 mod comparison;
 mod documents;
 mod export;

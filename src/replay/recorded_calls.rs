@@ -21,6 +21,8 @@ pub struct RecordedAttempt {
     pub queued_ms: u64,
     /// From its order to its end.
     pub lasted_ms: u64,
+    /// It lasts longer than in the recording, by a changed duration.
+    pub is_longer: bool,
     pub limit: RecordedLimit,
     /// For an async action: when its call was accepted, after the order. The result came by a callback.
     pub suspended_after: Option<u64>,
@@ -171,6 +173,7 @@ pub fn attempts(
             place: place_of(token, epoch),
             queued_ms,
             lasted_ms,
+            is_longer: false,
             limit: limit_of(history, token, ending, is_last),
             suspended_after: suspended_after.filter(|_| is_async),
             is_unclaimed: is_unclaimed(export, token, ended_at.saturating_sub(dispatch.at), &end),

@@ -9,13 +9,27 @@ use crate::definition::snapshot::Snapshot;
 use crate::protocol::task::{StepReport, StepStatus};
 use crate::replay::export::node_key;
 use crate::replay::outcome::AttemptEnd;
+use crate::replay::recorded_calls::RecordedAttempt;
 
-/// What a change of a task does to its recorded answer.
+/// What a change of a task or of its duration does to its recorded answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskChange {
     None,
-    /// The answer to the changed task is not known, and why.
-    Unknown(String),
+    /// The answer is not known, and why.
+    Unknown {
+        why: String,
+        /// The time from its order until it goes another way than in the recording, where that is known.
+        after_ms: Option<u64>,
+    },
+}
+
+impl TaskChange {
+    fn unknown(why: impl Into<String>) -> TaskChange {
+        TaskChange::Unknown {
+            why: why.into(),
+            after_ms: None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -45,49 +59,55 @@ impl RecordedTasks {
     }
 
     /// `task` is that of an order.
-    pub fn change(&self, node: &str, task: &str, end: &AttemptEnd) -> TaskChange {
+    pub fn change(&self, node: &str, task: &str, attempt: &RecordedAttempt) -> TaskChange {
         let recorded = self.by_node.get(node).map(Vec::as_slice).unwrap_or_default();
         let task: Value = serde_json::from_str(task).unwrap_or_default();
-        if recorded.contains(&task) {
+        let is_same = recorded.contains(&task);
+        if is_same && !attempt.is_longer {
             return TaskChange::None;
         }
         let without_limits = without_limits(&task);
-        if !recorded
-            .iter()
-            .any(|recorded| self::without_limits(recorded) == without_limits)
-        {
-            return TaskChange::Unknown("its task is another one than in the recording".into());
+        let mut recorded = recorded.iter().map(self::without_limits);
+        if !is_same && !recorded.any(|recorded| recorded == without_limits) {
+            return TaskChange::unknown("its task is another one than in the recording");
         }
-        match end {
-            AttemptEnd::Completed { steps, .. } => holds(&task, steps),
+        match &attempt.end {
+            AttemptEnd::Completed { steps, .. } => holds(&task, steps, is_same),
+            AttemptEnd::Failed { steps, .. } if is_same => holds(&task, steps, is_same),
             AttemptEnd::Failed { .. } | AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => {
                 let why = "the task failed, and its limits or retries are others than in the recording";
-                TaskChange::Unknown(why.into())
+                TaskChange::unknown(why)
             }
         }
     }
 }
 
-/// Whether a task that completed would complete under its new limits: if each step made one call, which was short enough.
-fn holds(task: &Value, steps: &[StepReport]) -> TaskChange {
+/// Whether a task would end in the same way under its limits: if each step made one call, which was short enough.
+///
+/// `is_same`: the limits are the recorded ones, and only the durations are others.
+fn holds(task: &Value, steps: &[StepReport], is_same: bool) -> TaskChange {
     let defined = task["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let mut elapsed_ms: u64 = 0;
     for step in steps.iter().filter(|step| step.status != StepStatus::Skipped) {
-        if step.attempts > 1 {
-            let why = format!(
-                "step \"{}\" made {} calls, and how long each took is not recorded",
-                step.reference, step.attempts
-            );
-            return TaskChange::Unknown(why);
-        }
         let named = |defined: &&Value| defined["ref"] == step.reference.as_str();
         let limit_ms = defined.iter().find(named).or(defined.first()).and_then(limit_of);
-        if limit_ms.is_some_and(|limit| limit <= step.duration_ms) {
+        if step.attempts > 1 && (limit_ms.is_some() || !is_same) {
+            return TaskChange::unknown(format!(
+                "step \"{}\" made {} calls, and how long each took is not recorded",
+                step.reference, step.attempts
+            ));
+        }
+        if let Some(limit_ms) = limit_ms.filter(|limit| *limit <= step.duration_ms) {
             let why = format!(
                 "step \"{}\" took {} ms: its call would be cut, and what follows from that is not recorded",
                 step.reference, step.duration_ms
             );
-            return TaskChange::Unknown(why);
+            return TaskChange::Unknown {
+                why,
+                after_ms: Some(elapsed_ms.saturating_add(limit_ms)),
+            };
         }
+        elapsed_ms = elapsed_ms.saturating_add(step.duration_ms);
     }
     TaskChange::None
 }

@@ -192,18 +192,21 @@ impl RecordedWorld {
         let shortened_to = recorded.limit.shortened_to(limit_ms);
         match &recorded.end {
             AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => {
-                if let Some(limit_ms) = shortened_to.filter(|limit| *limit <= recorded.lasted_ms) {
-                    return self.cut(&order, &way_back, limit_ms);
-                }
-                match self.tasks.change(&place.node_id, order.task.get(), &recorded.end) {
-                    TaskChange::None => {
+                let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+                let change = self.tasks.change(&place.node_id, order.task.get(), &recorded);
+                let (why, known_ms) = match change {
+                    TaskChange::None => (None, recorded.lasted_ms),
+                    TaskChange::Unknown { why, after_ms } => {
+                        (Some(why), after_ms.unwrap_or(u64::MAX).min(recorded.lasted_ms))
+                    }
+                };
+                match (cut_ms.filter(|cut| *cut <= known_ms), why) {
+                    (Some(cut_ms), _) => self.cut(&order, &way_back, cut_ms),
+                    (None, None) => {
                         let report = recorded.end.report(order.token_id, order.epoch);
                         self.report(&way_back, recorded.lasted_ms, recorded.rank, report);
                     }
-                    TaskChange::Unknown(why) => {
-                        let after_ms = recorded.lasted_ms;
-                        self.unanswered(after_ms, attempt, unknown(after_ms, &why));
-                    }
+                    (None, Some(why)) => self.unanswered(known_ms, attempt, unknown(known_ms, &why)),
                 }
             }
             AttemptEnd::TimedOut { is_reported, .. } => {
@@ -216,8 +219,8 @@ impl RecordedWorld {
                     return self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, &why));
                 }
                 let is_of_step = recorded.limit == RecordedLimit::Unknown;
-                let change = self.tasks.change(&place.node_id, order.task.get(), &recorded.end);
-                if let (true, TaskChange::Unknown(why)) = (is_of_step, change) {
+                let change = self.tasks.change(&place.node_id, order.task.get(), &recorded);
+                if let (true, TaskChange::Unknown { why, .. }) = (is_of_step, change) {
                     return self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, &why));
                 }
                 if *is_reported {

@@ -34,12 +34,25 @@ pub struct Plan<'a> {
     pub export: &'a Export,
     pub workflow: &'a ResolvedWorkflow,
     pub input: Value,
-    /// The workflow and the input are those of the recording.
-    pub is_unchanged: bool,
+    pub changed: Changed,
 }
 
-pub fn replay(plan: &Plan<'_>, tasks: RecordedTasks) -> Result<Replayed, Error> {
-    let mut replay = Replay::new(plan, tasks)?;
+/// What is not as in the recording.
+#[derive(Clone, Copy)]
+pub struct Changed {
+    pub workflow: bool,
+    pub input: bool,
+    pub durations: bool,
+}
+
+impl Changed {
+    fn is_nothing(self) -> bool {
+        !self.workflow && !self.input && !self.durations
+    }
+}
+
+pub fn replay(plan: &Plan<'_>, recording: Recording, tasks: RecordedTasks) -> Result<Replayed, Error> {
+    let mut replay = Replay::new(plan, recording, tasks)?;
     replay.start(plan)?;
     replay.run_until_end()?;
     replay.finish()
@@ -56,14 +69,13 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(plan: &Plan<'_>, tasks: RecordedTasks) -> Result<Replay, Error> {
+    fn new(plan: &Plan<'_>, mut recording: Recording, tasks: RecordedTasks) -> Result<Replay, Error> {
         let export = plan.export;
         let reap_ms = export.settings.heartbeat_ms;
         let mut environment = Environment::new(Rng::seeded(0), export.run.started_at);
         environment.heartbeat_ms = environment.heartbeat_ms.min((reap_ms / 3).max(1));
-        let mut recording = Recording::of(export, &tasks)?;
         let requests = std::mem::take(&mut recording.requests);
-        let world = RecordedWorld::new(environment, recording, tasks, plan.is_unchanged, reap_ms);
+        let world = RecordedWorld::new(environment, recording, tasks, plan.changed.is_nothing(), reap_ms);
         let config = Config {
             settings: export.settings,
             silence_ms: u64::MAX,
@@ -77,7 +89,7 @@ impl Replay {
         let mut copies = Copies::default();
         let mut versions: BTreeMap<u64, ResolvedWorkflow> = BTreeMap::new();
         for mut recorded in requests {
-            if let Some(version) = recorded.version.filter(|_| plan.is_unchanged) {
+            if let Some(version) = recorded.version.filter(|_| !plan.changed.workflow) {
                 let stored = export.snapshot_of(version)?;
                 copies.add(stored)?;
                 let workflow = match versions.entry(version) {
@@ -118,7 +130,8 @@ impl Replay {
             request: export.start.request.clone(),
         };
         // What has run was accepted, and children are not checked as callers are.
-        let mut command = match plan.is_unchanged || export.start.parent.is_some() {
+        let is_accepted = !plan.changed.workflow && !plan.changed.input;
+        let mut command = match is_accepted || export.start.parent.is_some() {
             true => plan.workflow.start_unchecked(self.run_id.clone(), start),
             false => StartRun::new(self.run_id.clone(), start, plan.workflow)?,
         };

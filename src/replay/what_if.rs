@@ -11,12 +11,14 @@ use crate::definition::snapshot::{
     CheckError, Library, Reference, Resolution, Snapshot, StoredSnapshot, check_workflow, resolve,
 };
 use crate::definition::timeouts::TimeoutRules;
+use crate::replay::changed_durations::{ChangedDuration, DURATIONS_MAX, RecordedDurations, change_durations};
 use crate::replay::comparison::differences;
 use crate::replay::documents::{library_of, self_contained};
 use crate::replay::export::Export;
 use crate::replay::json_patch;
 use crate::replay::recorded_tasks::RecordedTasks;
-use crate::replay::replaying::{Plan, Replayed, replay};
+use crate::replay::recording::Recording;
+use crate::replay::replaying::{Changed, Plan, Replayed, replay};
 
 /// The body of `POST /v1/runs/:id/what-if`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,6 +27,7 @@ pub struct WhatIfBody {
     pub changes: Value,
     pub version: Option<u64>,
     pub input: Option<Value>,
+    pub durations: Vec<ChangedDuration>,
 }
 
 impl WhatIfBody {
@@ -35,6 +38,7 @@ impl WhatIfBody {
                 changes: reader.value("changes").cloned().unwrap_or_default(),
                 version,
                 input: reader.value("input").cloned(),
+                durations: reader.list("durations", DURATIONS_MAX, ChangedDuration::read),
             })
         })
     }
@@ -120,7 +124,7 @@ impl WhatIf {
         }
     }
 
-    /// `{recorded, replayed, differences, unknown}`.
+    /// `{recorded, recorded_durations, replayed, differences, unknown}`.
     pub fn run(&self, stored: StoredSnapshot) -> Result<Value, Error> {
         let mut tasks = RecordedTasks::default();
         for snapshot in self.export.versions.values().chain([&self.export.snapshot]) {
@@ -130,7 +134,10 @@ impl WhatIf {
             })?;
             tasks.add(&snapshot);
         }
-        let is_unchanged = self.document.is_none() && self.body.input.is_none();
+        let mut recording = Recording::of(&self.export, &tasks)?;
+        let recorded_durations = RecordedDurations::of(&recording);
+        recorded_durations.check(&self.body.durations)?;
+        change_durations(&mut recording, &self.body.durations);
         let workflow = ResolvedWorkflow::new(stored)?;
         let plan = Plan {
             export: &self.export,
@@ -140,13 +147,17 @@ impl WhatIf {
                 .input
                 .clone()
                 .unwrap_or_else(|| self.export.run.input.clone()),
-            is_unchanged,
+            changed: Changed {
+                workflow: self.document.is_some(),
+                input: self.body.input.is_some(),
+                durations: !self.body.durations.is_empty(),
+            },
         };
-        let replayed = replay(&plan, tasks)?;
-        Ok(self.answer(&replayed))
+        let replayed = replay(&plan, recording, tasks)?;
+        Ok(self.answer(&replayed, &recorded_durations))
     }
 
-    fn answer(&self, replayed: &Replayed) -> Value {
+    fn answer(&self, replayed: &Replayed, recorded_durations: &RecordedDurations) -> Value {
         let started_at = self.export.run.started_at;
         let is_stopped = !replayed.unknown.is_empty();
         let unknown = replayed.unknown.iter().map(|call| {
@@ -161,6 +172,7 @@ impl WhatIf {
         let (before, after) = (self.export.outcome(), replayed.outcome());
         json!({
             "recorded": before.view(),
+            "recorded_durations": recorded_durations.view(),
             "replayed": after.view(),
             "differences": differences(before, after, is_stopped),
             "unknown": unknown.collect::<Vec<Value>>(),

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::base::failure::FailureClass;
 use crate::base::ids;
-use crate::base::time::{Millis, parse_length, parse_moment};
+use crate::base::time::{Millis, parse_moment};
 use crate::definition::problem::Problems;
-use crate::definition::reader::{Element, Reader};
+use crate::definition::reader::Reader;
 use crate::definition::snapshot::{CatalogueDocument, DocumentKind, Library, Reference};
 use crate::definition::timeouts::TimeoutRules;
 use crate::simulate::faults::Faults;
@@ -123,12 +123,12 @@ fn read_body(reader: &Reader) -> Option<SimulateBody> {
     let start_at = start_at.map_err(|message| reader.report("start_at", "wrong_type", message));
     let timeout_ms = reader.limit("timeout", "timeout_ms").millis();
     let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
-    let mocks = read_list(reader, "mocks", MOCKS_MAX, read_mock);
-    let people = read_list(reader, "people", DECISIONS_MAX, read_decision);
-    let signals = read_list(reader, "signals", DECISIONS_MAX, read_signal);
+    let mocks = reader.list("mocks", MOCKS_MAX, read_mock);
+    let people = reader.list("people", DECISIONS_MAX, read_decision);
+    let signals = reader.list("signals", DECISIONS_MAX, read_signal);
     let seed = reader.integer("seed", 0, i64::MAX).unwrap_or(0);
     let queue = reader.boolean("queue");
-    let until_ms = read_length(reader, "until");
+    let until_ms = reader.length("until");
     let faults = reader.object("faults").map(read_faults);
     let documents = reader.object("documents").map(read_documents);
     Some(SimulateBody {
@@ -183,37 +183,6 @@ fn read_source(reader: &Reader) -> Option<Source> {
     }
 }
 
-fn read_list<T>(
-    reader: &Reader,
-    field: &'static str,
-    most: usize,
-    read: impl Fn(&Reader) -> Option<T>,
-) -> Vec<T> {
-    let elements = reader.array(field);
-    if elements.len() > most {
-        let message = format!(
-            "{} entries are too many; at most {most} are allowed",
-            elements.len()
-        );
-        reader.report(field, "limit_exceeded", message);
-        return Vec::new();
-    }
-    let read_element = |element: Element<'_>| {
-        let reader = Reader::new(element.value, element.pointer, reader.problems())?;
-        let read = read(&reader);
-        reader.finish();
-        read
-    };
-    elements.into_iter().filter_map(read_element).collect()
-}
-
-fn read_length(reader: &Reader, field: &'static str) -> Option<u64> {
-    let length = parse_length(reader.value(field)?);
-    length
-        .map_err(|message| reader.report(field, "invalid_duration", message))
-        .ok()
-}
-
 fn read_mock(reader: &Reader) -> Option<Mock> {
     let [node, action, step] =
         ["node", "action", "step"].map(|field| reader.string(field).map(str::to_string));
@@ -221,7 +190,7 @@ fn read_mock(reader: &Reader) -> Option<Mock> {
         let message = "say which calls it answers: \"node\", \"action\" or \"step\", or several of them";
         reader.report("node", "missing_field", message);
     }
-    let after_ms = read_length(reader, "after").unwrap_or(0);
+    let after_ms = reader.length("after").unwrap_or(0);
     let partial = reader.string("partial").map(str::to_string);
     let times = reader.integer("times", 0, i64::MAX).map(|times| times as u64);
     Some(Mock {
@@ -278,7 +247,7 @@ fn read_failure(reader: &Reader, fail: &Value) -> Option<MockAnswer> {
     let class = class.and_then(|name| class_of(name, &fields.pointer_of("class")));
     let code = fields.string("code").map(str::to_string);
     let message = fields.string("message").map(str::to_string);
-    let retry_after_ms = read_length(&fields, "retry_after");
+    let retry_after_ms = fields.length("retry_after");
     fields.finish();
     Some(MockAnswer::Fail {
         class: class?,
@@ -290,7 +259,7 @@ fn read_failure(reader: &Reader, fail: &Value) -> Option<MockAnswer> {
 
 fn read_decision(reader: &Reader) -> Option<PersonDecision> {
     let gate = reader.required_string("gate").map(str::to_string);
-    let after_ms = read_length(reader, "after").unwrap_or(0);
+    let after_ms = reader.length("after").unwrap_or(0);
     let choice = reader.required_string("choice").map(str::to_string);
     let input = reader.value("input").cloned().unwrap_or_default();
     let by = reader.string("by").map(str::to_string);
@@ -308,7 +277,7 @@ fn read_signal(reader: &Reader) -> Option<SentSignal> {
     if name.is_some_and(|name| !ids::is_name(name)) {
         reader.report("name", "invalid_id", ids::NAME_RULE);
     }
-    let at_ms = read_length(reader, "at").unwrap_or(0);
+    let at_ms = reader.length("at").unwrap_or(0);
     let payload = reader.value("payload").cloned().unwrap_or_default();
     Some(SentSignal {
         name: name?.to_string(),

@@ -32,7 +32,7 @@ use crate::storage::commit::{Commit, GATE};
 use crate::storage::rows::TokenRow;
 
 /// The word for the gate of a run's limit.
-const TIMEOUT_GATE: &str = "timeout";
+pub const TIMEOUT_GATE: &str = "timeout";
 
 pub struct MockedWorld {
     pub peers: Rc<Peers>,

@@ -33,6 +33,7 @@ pub use environment::{ConnectionId, ConnectionState, Environment, RANK_MAX};
 pub use faults::Faults;
 pub use in_flight::{InFlight, Sender};
 pub use limits::Taken;
+pub use mocked_world::TIMEOUT_GATE;
 pub use object::SimulatedRun;
 pub use platform::{Durable, SimPlatform};
 pub use properties::{Check, CheckedDecision, calls_of};

@@ -84,11 +84,6 @@ fn waits() -> Value {
         "mocks": [{"node": "work", "after": "2m", "result": {"n": 7}}],
     }));
     export["settings"] = json!({"queue": true});
-    let started_at = export["run"]["started_at"].as_u64().expect("a moment");
-    let decision = json!({"choice": "approve", "at": started_at + 300_000});
-    let opened =
-        json!({"id": "g1", "node_id": "ask", "kind": "node", "opened_at": started_at, "decision": decision});
-    export["gates"] = json!([opened]);
     export
 }
 
@@ -103,6 +98,31 @@ fn exports() -> Vec<Value> {
         });
     }
     exports
+}
+
+/// Of what the recordings have, and some of anything else.
+fn durations(rng: &mut Rng, export: &Value) -> Value {
+    let lengths = [
+        json!(0),
+        json!("1ms"),
+        json!("30s"),
+        json!("26h"),
+        json!("240000h"),
+    ];
+    let mut durations = Vec::new();
+    for (field, name) in [("node", "work"), ("gate", "ask")] {
+        let is_recorded = field == "node" || !export["gates"].as_array().is_none_or(Vec::is_empty);
+        if rng.chance(if is_recorded { 60 } else { 5 }) {
+            durations.push(json!({field: name, "after": rng.pick(&lengths)}));
+        }
+    }
+    if rng.chance(20) {
+        durations.push(json!({"node": hostile(rng), "gate": hostile(rng), "after": hostile(rng)}));
+    }
+    match rng.chance(5) {
+        true => hostile(rng),
+        false => json!(durations),
+    }
 }
 
 fn hostile(rng: &mut Rng) -> Value {
@@ -337,6 +357,9 @@ fn what_if() {
         }
         if rng.chance(10) {
             request["input"] = hostile(&mut rng);
+        }
+        if rng.chance(40) {
+            request["durations"] = durations(&mut rng, &request["export"]);
         }
         let request = request.to_string();
         let began = Instant::now();

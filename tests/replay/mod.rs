@@ -1,6 +1,7 @@
 //! Recorded runs under other limits and policies. The recordings are simulations, which have the same views as real runs; the
 //! simulator (`tests/sim/replays.rs`) and the tests in workerd replay unchanged runs of every kind.
 
+mod durations;
 mod exports;
 mod limits;
 mod patches;
@@ -20,6 +21,7 @@ pub fn recorded(body: Value) -> Value {
     let document = body["workflow"].clone();
     let resolve = json!({"op": "resolve", "document": document, "documents": body["documents"]});
     let resolved: Value = serde_json::from_str(&engine::call(&resolve.to_string())).expect("JSON");
+    let people = body["people"].clone();
     let answer = simulated(body);
     json!({
         "format": FORMAT,
@@ -29,11 +31,42 @@ pub fn recorded(body: Value) -> Value {
         "snapshot": resolved["ok"],
         "document": document,
         "settings": {},
-        "gates": [],
+        "gates": gates(&answer["events"], &people),
         "tokens": answer["tokens"],
         "events": answer["events"],
         "timeouts": answer["timeouts"],
     })
+}
+
+/// The gates as the events have them, with the inputs of the people who decided.
+fn gates(events: &Value, people: &Value) -> Vec<Value> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut gates = Vec::new();
+    for event in list(events) {
+        let gate_id = &event["gate_id"];
+        match event["kind"].as_str() {
+            Some("gate_opened") => gates.push(json!({
+                "id": gate_id,
+                "kind": event["gate_kind"],
+                "node_id": event["node_id"],
+                "opened_at": event["at"],
+            })),
+            Some("gate_decided") => {
+                let gate = gates.iter_mut().find(|gate: &&mut Value| gate["id"] == *gate_id);
+                let gate = gate.expect("a gate opens before it is decided");
+                let name = match gate["node_id"].as_str() {
+                    Some(node) => node,
+                    None => "timeout",
+                };
+                let person = list(people).into_iter().find(|person| person["gate"] == name);
+                let input = person.map(|person| person["input"].clone());
+                gate["decision"] =
+                    json!({"at": event["at"], "by": event["by"], "choice": event["choice"], "input": input});
+            }
+            Some(_) | None => {}
+        }
+    }
+    gates
 }
 
 #[track_caller]
