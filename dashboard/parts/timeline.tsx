@@ -77,10 +77,13 @@ export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }:
   useLayoutEffect(() => {
     const element = plot.current;
     if (!element) return;
-    const observer = new ResizeObserver(() => {
+    const measure = (): void => {
       setWidth(Math.max(element.clientWidth, 50));
       setScroll((before) => ({ ...before, height: rowsElement.current?.clientHeight ?? before.height }));
-    });
+    };
+    // Also before the observer reports: the first frame would be drawn for another width.
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
     if (rowsElement.current) observer.observe(rowsElement.current);
     return () => observer.disconnect();
