@@ -59,29 +59,42 @@ for (const dark of [false, true]) {
   });
 }
 
-/** Notes the width of the page in every frame, also of those that are drawn before everything is measured. */
-function noteWidths(): void {
-  Object.assign(globalThis, { widest: 0 });
+/** Notes by how much the page is wider than the window, in every frame: also in those that are drawn before everything is measured. */
+function noteOverflow(): void {
+  Object.assign(globalThis, { overflow: undefined });
   const note = () => {
-    const width = document.documentElement?.scrollWidth ?? 0;
-    (globalThis as any).widest = Math.max((globalThis as any).widest, width);
+    const { scrollWidth = 0, clientWidth = 0 } = document.documentElement ?? {};
+    (globalThis as any).overflow = Math.max((globalThis as any).overflow ?? 0, scrollWidth - clientWidth);
     requestAnimationFrame(note);
   };
   requestAnimationFrame(note);
 }
 
+/** After two more frames, so that at least one was noted with all that is there now. */
+async function overflowOf(page: Page): Promise<number> {
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  return page.evaluate(() => (globalThis as any).overflow);
+}
+
 test("no page is wider than 360 px in any frame", async () => {
   const page = await browser.open({ width: 360, height: 740 });
-  await page.addInitScript(noteWidths);
+  await page.addInitScript(noteOverflow);
   const wide: string[] = [];
   for (const [name, path, ready] of PAGES) {
     await show(page, path, ready);
-    // Until at least one frame was noted with all of it.
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    const width: number = await page.evaluate(() => (globalThis as any).widest);
-    if (width !== 360) wide.push(`${name}: ${width} px`);
+    const overflow = await overflowOf(page);
+    if (overflow !== 0) wide.push(`${name}: ${overflow} px too wide`);
   }
   assert.deepEqual(wide, []);
+});
+
+test("the line of now does not leave the timeline when the window becomes narrow", async () => {
+  const page = await browser.open({ width: 1280 });
+  await page.addInitScript(noteOverflow);
+  await show(page, "/runs/steps-live", ".timeline .now");
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.waitForFunction(() => innerWidth === 360);
+  assert.equal(await overflowOf(page), 0);
 });
 
 test("dark follows the system, and the toggle overrides it and is kept", async () => {

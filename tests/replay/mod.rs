@@ -54,10 +54,7 @@ fn gates(events: &Value, people: &Value) -> Vec<Value> {
             Some("gate_decided") => {
                 let gate = gates.iter_mut().find(|gate: &&mut Value| gate["id"] == *gate_id);
                 let gate = gate.expect("a gate opens before it is decided");
-                let name = match gate["node_id"].as_str() {
-                    Some(node) => node,
-                    None => "timeout",
-                };
+                let name = gate["node_id"].as_str().unwrap_or("timeout");
                 let person = list(people).into_iter().find(|person| person["gate"] == name);
                 let input = person.map(|person| person["input"].clone());
                 gate["decision"] =
