@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { laneOf } from "./timeline.ts";
-import { drawn, lengthsOf, lengthsText, summary, whatIfOf } from "./what_if.ts";
+import { drawn, durationsOf, lengthsOf, lengthsText, summary, whatIfOf } from "./what_if.ts";
 
 const answer = {
   recorded: { status: "failed", duration_ms: 2_000, error: { code: "execution_timeout", message: "timed out" }, output: null, tokens: [], timeouts: [{ node_id: "think", token_id: "t1", scope: "step", timeout_ms: 700, at_ms: 700, final_action: "fail" }] },
@@ -56,10 +56,18 @@ test("nothing is thrown at an answer of another version", () => {
   }
 });
 
-test("lengths are in the address, those that the document has", () => {
-  const known = [{ pointer: "/timeout" }, { pointer: "/nodes/1/timeout" }];
-  const lengths = new Map([["/timeout", 5_000], ["/nodes/1/timeout", 250]]);
-  assert.deepEqual(lengthsOf(lengthsText(lengths), known), lengths);
-  assert.deepEqual(lengthsOf("/nowhere=3,/timeout=x,/timeout=-1,,=", known), new Map());
-  assert.deepEqual(lengthsOf(null, known), new Map());
+test("what took time can take another time", () => {
+  const items = [{ node: "think", answers: 3, shortest_ms: 200, longest_ms: 900 }, { gate: "approve", answers: 1, shortest_ms: 0, longest_ms: 0 }, { moon: "full" }, 7];
+  const { durations } = whatIfOf({ recorded_durations: items });
+  assert.deepEqual(durations.map(({ key, shortestMs, longestMs }) => [key, shortestMs, longestMs]), [["node/think", 200, 900], ["gate/approve", 1, 1]]);
+  const wanted = new Map([["node/think", 30_000], ["gate/approve", 90_500], ["node/gone", 5]]);
+  assert.deepEqual(durationsOf(durations, wanted), [{ node: "think", after: "30s" }, { gate: "approve", after: "90500ms" }]);
+  assert.deepEqual(durationsOf(durations, new Map([["node/think", 900]])), [], "as recorded");
+});
+
+test("lengths are in the address", () => {
+  const lengths = new Map([["/timeout", 5_000], ["/nodes/1/timeout", 250], ["node/think", 7]]);
+  assert.deepEqual(lengthsOf(lengthsText(lengths)), lengths);
+  assert.deepEqual(lengthsOf("/timeout=x,/timeout=-1,,=,=5"), new Map());
+  assert.deepEqual(lengthsOf(null), new Map());
 });

@@ -1,6 +1,7 @@
 // The answer of `POST /v1/runs/{id}/what-if`: the run as it was, and as it would have been under other limits. Fields may be absent, and
 // what is not understood is left out.
 import type { Run, RunEvent, Token } from "../../client/index.ts";
+import { written, type Patch } from "./document_limits.ts";
 import { duration, words } from "./words.ts";
 
 type Json = Record<string, unknown>;
@@ -27,8 +28,26 @@ export interface Difference {
   replayed: unknown;
 }
 
+/** What took time: the calls of a node, or people at a gate. */
+export interface RecordedDuration {
+  /** `node/think`, `gate/approve`. */
+  key: string;
+  kind: "node" | "gate";
+  name: string;
+  answers: number;
+  shortestMs: number;
+  longestMs: number;
+}
+
+/** What is to be other than recorded, as the body of the API has it. */
+export interface Changes {
+  changes: Patch[];
+  durations: { node?: string; gate?: string; after: string }[];
+}
+
 export interface WhatIf {
   recorded: Side;
+  durations: RecordedDuration[];
   replayed: Side;
   differences: Difference[];
   /** Calls that the recording has no answer for. */
@@ -41,6 +60,7 @@ export function whatIfOf(answer: unknown): WhatIf {
   const body = isObject(answer) ? answer : {};
   return {
     recorded: sideOf(body["recorded"]),
+    durations: objectsIn(body["recorded_durations"]).flatMap(recordedDuration),
     replayed: sideOf(body["replayed"]),
     differences: objectsIn(body["differences"]).map((item) => ({
       what: textOf(item["what"]) ?? "difference",
@@ -52,6 +72,22 @@ export function whatIfOf(answer: unknown): WhatIf {
     unknown: objectsIn(body["unknown"]).map((item) => ({ place: placeOf(item), atMs: numberOf(item["at_ms"]), message: textOf(item["message"]) ?? "the recording has no answer for this call" })),
   };
 }
+
+function recordedDuration(item: Json): RecordedDuration[] {
+  const [node, gate] = [textOf(item["node"]), textOf(item["gate"])];
+  const [kind, name] = gate === undefined ? (["node", node] as const) : (["gate", gate] as const);
+  if (name === undefined) return [];
+  // A slider has no place for nothing.
+  const ms = (value: unknown): number => Math.max(numberOf(value) ?? 1, 1);
+  return [{ key: `${kind}/${name}`, kind, name, answers: numberOf(item["answers"]) ?? 1, shortestMs: ms(item["shortest_ms"]), longestMs: ms(item["longest_ms"]) }];
+}
+
+/** The body's `durations`: those of `wanted` that are other than recorded. */
+export const durationsOf = (recorded: readonly RecordedDuration[], wanted: ReadonlyMap<string, number>): Changes["durations"] =>
+  recorded.flatMap(({ key, kind, name, longestMs }) => {
+    const ms = wanted.get(key);
+    return ms === undefined || ms === longestMs ? [] : [{ [kind]: name, after: written(ms) }];
+  });
 
 const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value));
 
@@ -145,10 +181,10 @@ export function summary({ recorded, replayed, differences, unknown }: WhatIf): s
   return isSame ? `It would have been the same: ${side(replayed)}.` : `Recorded: ${side(recorded)}. Replayed: ${side(replayed)}.`;
 }
 
-/** Lengths in the address: `/nodes/1/timeout=2m,/timeout=5m`. */
-export const lengthsText = (lengths: ReadonlyMap<string, number>): string => [...lengths].map(([pointer, ms]) => `${pointer}=${ms}`).join(",");
+/** Lengths in the address: `/nodes/1/timeout=120000,/timeout=300000`, or `node/think=120000`. */
+export const lengthsText = (lengths: ReadonlyMap<string, number>): string => [...lengths].map(([key, ms]) => `${key}=${ms}`).join(",");
 
-export function lengthsOf(text: string | null, known: readonly { pointer: string }[]): Map<string, number> {
+export function lengthsOf(text: string | null): Map<string, number> {
   const pairs = (text ?? "").split(",").map((part): [string, number] => [part.slice(0, part.lastIndexOf("=")), Number(part.slice(part.lastIndexOf("=") + 1))]);
-  return new Map(pairs.filter(([pointer, ms]) => Number.isFinite(ms) && ms >= 1 && known.some((limit) => limit.pointer === pointer)));
+  return new Map(pairs.filter(([key, ms]) => key !== "" && Number.isFinite(ms) && ms >= 1));
 }

@@ -26,7 +26,7 @@ export function RunTabs({ store }: { store: RunStore }) {
   const counts: Partial<Record<View, number>> = { events: store.events.value.length, tokens: store.tokens.value.length };
   return (
     <section class="card" aria-label="Details">
-      <Tabs names={offered} chosen={view} counts={counts} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name, limits: undefined })} />
+      <Tabs names={offered} chosen={view} counts={counts} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name, limits: undefined, durations: undefined })} />
       <div role="tabpanel" aria-label={view}>
         <Content store={store} />
       </div>

@@ -15,8 +15,9 @@ interface ScenarioControlsProps {
   onChange: (change: (scenario: Scenario) => Scenario) => void;
 }
 
-/** Of calls: up to an hour, and beyond the longest limit where that is longer. */
 const CALLS_MOST_MS = 3_600_000;
+/** Of calls and decisions: up to an hour, and beyond the longest limit where that is longer. */
+export const callScale = (limits: readonly DocumentLimit[]): DurationScale => ({ least: 1, most: limits.reduce((most, { ms }) => Math.max(most, ms * 2), CALLS_MOST_MS) });
 const OUTCOMES: [CallOutcome, string][] = [
   ["answers", "answers"],
   ["fails_once", "fails once, then answers"],
@@ -28,8 +29,7 @@ const OUTCOMES: [CallOutcome, string][] = [
 const changed = <Item,>(list: readonly Item[], index: number, change: Partial<Item>): Item[] => list.map((item, at) => (at === index ? { ...item, ...change } : item));
 
 export function ScenarioControls({ limits, scenario, onChange }: ScenarioControlsProps) {
-  const longest = limits.reduce((most, { ms }) => Math.max(most, ms), 0);
-  const scale: DurationScale = { least: 1, most: Math.max(CALLS_MOST_MS, longest * 2) };
+  const scale = callScale(limits);
   const { calls, gates, signals, lengths } = scenario;
   return (
     <>

@@ -1,14 +1,14 @@
-// What would have been, had the limits of the document been others: the API replays the run with its recorded durations and answers.
+// What would have been, had the limits of the document or the recorded durations been others. The engine replays the run in this page.
 import { signal } from "@preact/signals";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { NotFoundError } from "../../client/index.ts";
 import { limitsOf, patchOf } from "../logic/document_limits.ts";
-import { drawn, lengthsOf, lengthsText, summary, whatIfOf, type WhatIf } from "../logic/what_if.ts";
+import { drawn, durationsOf, lengthsOf, lengthsText, summary, whatIfOf, type RecordedDuration, type WhatIf } from "../logic/what_if.ts";
 import { duration, words } from "../logic/words.ts";
 import { query, setQuery } from "../state/location.ts";
-import { canReplay } from "../state/replay.ts";
+import { replayOf } from "../state/replay.ts";
 import type { RunStore } from "../state/run_store.ts";
-import { client, messageOf } from "../state/session.ts";
+import { messageOf } from "../state/session.ts";
+import { RecordedDurationSliders } from "./recorded_durations.tsx";
 import { LimitSliders } from "./scenario_controls.tsx";
 import { Json, Problem, Status, Text } from "./text.tsx";
 import { Timeline, type TimelineSource } from "./timeline.tsx";
@@ -17,47 +17,69 @@ export const WhatIfView = ({ store }: { store: RunStore }) =>
   // The address has limits of the document, which comes after the run.
   store.document.value ? <Replay store={store} document={store.document.value} /> : <div class="empty">Loading the document …</div>;
 
+/** Other lengths: of limits by their pointers, of what took time by its key. */
+interface Wanted {
+  limits: ReadonlyMap<string, number>;
+  durations: ReadonlyMap<string, number>;
+}
+
 function Replay({ store, document }: { store: RunStore; document: Record<string, unknown> }) {
-  const run = store.run.value!;
   const limits = useMemo(() => limitsOf(document), [document]);
-  const [lengths, setLengths] = useState<ReadonlyMap<string, number>>(() => lengthsOf(query.value.get("limits"), limits));
+  const replay = useMemo(() => replayOf(store), [store]);
+  const [wanted, setWanted] = useState<Wanted>(() => ({ limits: lengthsOf(query.value.get("limits")), durations: lengthsOf(query.value.get("durations")) }));
+  const [recorded, setRecorded] = useState<RecordedDuration[] | undefined>(undefined);
   const [answer, setAnswer] = useState<WhatIf | undefined>(undefined);
   const [problem, setProblem] = useState<string | undefined>(undefined);
 
   // One at a time, and of those that were wanted meanwhile only the last.
-  const wanted = useRef<ReadonlyMap<string, number> | undefined>(undefined);
+  const next = useRef<Wanted | undefined>(undefined);
   const isBusy = useRef(false);
   useEffect(() => {
-    setQuery({ limits: lengthsText(lengths) || undefined });
-    wanted.current = lengths;
+    setQuery({ limits: lengthsText(wanted.limits) || undefined, durations: lengthsText(wanted.durations) || undefined });
+    next.current = wanted;
     if (isBusy.current) return;
     isBusy.current = true;
     void (async () => {
-      while (wanted.current) {
-        const changes = patchOf(limits, wanted.current);
-        wanted.current = undefined;
+      let known = recorded;
+      while (next.current) {
+        const current = next.current;
+        next.current = undefined;
         try {
-          setAnswer(whatIfOf(await client.value.request<unknown>("POST", `/v1/runs/${encodeURIComponent(run.id)}/what-if`, { body: { changes } })));
+          // What has durations is in the first answer.
+          known ??= whatIfOf(await replay({ changes: [], durations: [] })).durations;
+          const answer = whatIfOf(await replay({ changes: patchOf(limits, current.limits), durations: durationsOf(known, current.durations) }));
+          known = answer.durations;
+          setRecorded(known);
+          setAnswer(answer);
           setProblem(undefined);
         } catch (error) {
-          if (error instanceof NotFoundError) canReplay.value = false;
           setProblem(messageOf(error));
         }
       }
       isBusy.current = false;
     })();
-  }, [lengths, document]);
+  }, [wanted, document]);
 
+  const patch = patchOf(limits, wanted.limits);
   return (
     <div class="simulator">
       <div class="body stack">
-        <p class="small muted">The run is replayed with its recorded durations and answers, under other limits. Nothing is called or changed.</p>
-        {limits.length === 0 && <p>The document of this run has no limits of its own.</p>}
-        <LimitSliders limits={limits} lengths={lengths} onChange={setLengths} />
-        {patchOf(limits, lengths).length > 0 && (
+        <p class="small muted">The engine replays the run in this page, with its recorded answers, under other limits or durations. Nothing is called or changed.</p>
+        <fieldset class="controls">
+          <legend>Limits</legend>
+          {limits.length === 0 && <p>The document of this run has no limits of its own.</p>}
+          <LimitSliders limits={limits} lengths={wanted.limits} onChange={(limits) => setWanted((current) => ({ ...current, limits }))} />
+        </fieldset>
+        {recorded && recorded.length > 0 && (
+          <fieldset class="controls">
+            <legend>Durations</legend>
+            <RecordedDurationSliders recorded={recorded} limits={limits} lengths={wanted.durations} onChange={(durations) => setWanted((current) => ({ ...current, durations }))} />
+          </fieldset>
+        )}
+        {patch.length > 0 && (
           <details>
             <summary class="small">The changed limits as a JSON Patch</summary>
-            <Json value={patchOf(limits, lengths)} label="The changed limits as a JSON Patch" />
+            <Json value={patch} label="The changed limits as a JSON Patch" />
           </details>
         )}
       </div>

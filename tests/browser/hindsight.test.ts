@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { parseDuration } from "../../dashboard/logic/words.ts";
 import { startBrowser, type Browser } from "./browser.ts";
-import { reaches, startPeer, storeAll, type Peer } from "./scene.ts";
+import { reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 
 let server: Server;
@@ -50,9 +50,10 @@ const explain = (page: Page, why: unknown) =>
     await route.fulfill({ response, json: { ...(await response.json()), why } });
   });
 
-/** Replays with a limit of 2 s or more complete. */
-const replay = (page: Page, asked: unknown[]) =>
-  page.route(/\/v1\/runs\/late\/what-if$/, async (route) => {
+/** The server gives no export, and replays by itself: with a limit of 2 s or more the run completes. */
+const replay = async (page: Page, asked: unknown[]) => {
+  await page.route(/\/v1\/runs\/late\/export$/, (route) => route.fulfill({ status: 403, json: { error: { code: "forbidden", message: "the run calls workflows that this credential is not for" } } }));
+  await page.route(/\/v1\/runs\/late\/what-if$/, async (route) => {
     const body = route.request().postDataJSON() as { changes: { path: string; value: string }[] };
     asked.push(body);
     const change = body.changes.find(({ path }) => path === "/nodes/0/timeout");
@@ -66,6 +67,7 @@ const replay = (page: Page, asked: unknown[]) =>
     const differences = seconds >= 2 ? [{ what: "status", recorded: "failed", replayed: "completed", message: "the run completes instead of failing" }] : [];
     await route.fulfill({ json: { recorded, replayed, differences, unknown: seconds > 5 ? [{ node_id: "think", token_id: "t1", epoch: 1, at_ms: 3_000, message: "the call was cut before it answered" }] : [] } });
   });
+};
 
 test("a record says why: the limit, what used the time, what is usual, and the limit that would have held", async () => {
   const page = await browser.open();
@@ -110,7 +112,7 @@ test("a record without it, or with fields of a later version, is shown all the s
   await page.locator('[data-status="eclipsed"]').waitFor();
 });
 
-test("a run is replayed under other limits, from the record or by sliders, and the address has them", async () => {
+test("without an export the server replays; limits come from the record or by sliders, and the address has them", async () => {
   const page = await browser.open();
   const asked: any[] = [];
   await explain(page, WHY);
@@ -118,13 +120,13 @@ test("a run is replayed under other limits, from the record or by sliders, and t
   await page.goto(`${server.url}/runs/late?view=timeouts`);
   await page.getByRole("link", { name: "Replay the run with this limit" }).first().click();
   await page.getByText("Recorded: failed after 2.4 s. Replayed: completed after 2.5 s.").waitFor();
-  assert.deepEqual(asked.at(-1), { changes: [{ op: "replace", path: "/nodes/0/timeout", value: "2500ms" }] });
+  assert.deepEqual(asked.at(-1), { changes: [{ op: "replace", path: "/nodes/0/timeout", value: "2500ms" }], durations: [] });
   await page.getByRole("list", { name: "Differences" }).getByText("the run completes instead of failing").waitFor();
   await page.locator('.simulator .timeline .lane:has-text("think")').waitFor();
 
   await page.getByRole("button", { name: "back to 700ms" }).click();
   await page.getByText("It would have been the same: failed after 2.4 s.").waitFor();
-  assert.deepEqual(asked.at(-1), { changes: [] });
+  assert.deepEqual(asked.at(-1), { changes: [], durations: [] });
   await page.getByRole("list", { name: "Limits that would have passed" }).getByText("think t1").waitFor();
 
   await page.getByRole("slider", { name: "the limit of think" }).focus();
@@ -135,11 +137,13 @@ test("a run is replayed under other limits, from the record or by sliders, and t
   await page.getByText("the call was cut before it answered").waitFor();
 });
 
-test("the server's own replay: unchanged it is the same, under a shorter limit the run fails", async () => {
+test("the engine replays in the page: unchanged it is the same, under a shorter limit or with a longer call the run fails", async () => {
   peer.release("third");
   await server.client.start("steps", { run_id: "in-time", input: { base: peer.url } });
   await reaches(server.client, "in-time", "completed");
   const page = await browser.open();
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(`${request.method()} ${new URL(request.url()).pathname}`));
   await page.goto(`${server.url}/runs/in-time?view=what_if`);
   await page.getByText(/It would have been the same: completed after/).waitFor();
   await page.locator('.simulator .timeline .lane:has-text("third")').waitFor();
@@ -148,7 +152,23 @@ test("the server's own replay: unchanged it is the same, under a shorter limit t
   await page.getByText(/Replayed: failed after/).waitFor();
   await page.getByRole("list", { name: "Differences" }).getByText("the run would be failed instead of completed").waitFor();
   await page.getByRole("list", { name: "Limits that would have passed" }).getByText("second").waitFor();
+  await page.getByRole("button", { name: "back to 5s" }).click();
+  await page.getByText(/It would have been the same: completed after/).waitFor();
+
+  // Its limit is 5 s.
+  await page.getByRole("textbox", { name: "second takes, as text" }).fill("4s");
+  await page.getByText(/Replayed: completed after 4\.\d s/).waitFor();
+  await page.getByRole("textbox", { name: "second takes, as text" }).fill("6s");
+  await page.getByText(/Replayed: failed after 5\.\d s/).waitFor();
+  await page.waitForURL(/durations=node%2Fsecond%3D6000/);
+  await page.reload();
+  await page.getByText(/Replayed: failed after 5\.\d s/).waitFor();
+  await page.getByRole("slider", { name: "second takes" }).focus();
+  await page.keyboard.press("Home");
+  await page.getByText(/Replayed: completed after/).waitFor();
   assert.equal((await server.client.run("in-time")).status, "completed");
+  assert.deepEqual(asked.filter((path) => path.endsWith("/what-if")), [], "by the engine in the page");
+  assert.equal(asked.filter((path) => path.endsWith("/export")).length, 2, "once for each time the page was opened");
 
   // The hanging call was cut: what it would have answered is not recorded.
   await page.goto(`${server.url}/runs/late?view=what_if&limits=${encodeURIComponent("/nodes/0/timeout=5000")}`);
@@ -156,9 +176,21 @@ test("the server's own replay: unchanged it is the same, under a shorter limit t
   await page.getByText(/The replay stops after/).waitFor();
 });
 
+test("a person who takes longer, in a run that waits", async () => {
+  await server.client.start("review", { run_id: "reviewed", input: { title: "A new chair", amount: 120 } });
+  const gate = await until("the gate", async () => (await server.client.gates({ run: "reviewed" })).items[0]);
+  await server.client.decide("reviewed", gate.id, { choice: gate.choices[0]! });
+  await reaches(server.client, "reviewed", "completed");
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/reviewed?view=what_if`);
+  const after = page.getByRole("textbox", { name: `${gate.node_id} is decided after, as text` });
+  await after.fill("30m");
+  await page.getByText(/Replayed: completed after 30m/).waitFor();
+});
+
 test("a server that replays nothing does not offer it", async () => {
   const page = await browser.open();
-  await page.route(/\/what-if$/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "there is no such path" } } }));
+  await page.route(/\/export$/, (route) => route.fulfill({ status: 404, json: { error: { code: "not_found", message: "there is no such path" } } }));
   await page.goto(`${server.url}/runs/late`);
   await page.getByRole("tab", { name: "What if" }).click();
   await page.getByRole("tab", { name: /Graph/, selected: true }).waitFor();

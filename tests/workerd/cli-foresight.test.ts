@@ -114,6 +114,9 @@ test("an exported run is played again without the server, under another limit", 
   assert.match(longer.out, /^recorded failed after [\d.]+m?s$/m);
   assert.match(longer.out, /^replayed failed after 2m0s$/m);
   assert.match(longer.out, /^- it would take 2m0s instead of /m);
+  // Nobody answered anything in time.
+  const sooner = await offline("--durations", '[{"node": "slow", "after": "1ms"}]');
+  assert.deepEqual([sooner.code, /no answer is recorded of node "slow".*the recording has none/.test(sooner.errors)], [1, true], sooner.errors);
   const continued = await offline("--changes", '[{"op": "replace", "path": "/nodes/0/wait/on_timeout", "value": "continue"}]', "--json");
   assert.equal(JSON.parse(continued.out).replayed.status, "completed");
   for (const [line, code, message] of [
@@ -121,6 +124,7 @@ test("an exported run is played again without the server, under another limit", 
     [["--set", "/nodes/7/timeout=5m"], 1, /nothing at "\/nodes\/7"/],
     [["--set", "/nodes/0/wait/timeout=soon"], 1, /invalid_document/],
     [["--mocks", "[]"], 2, /does not go with --from/],
+    [["--durations", "{]"], 2, /--durations/],
     [["flow"], 2, /not both/],
   ] as const) {
     const refused = await offline(...line);

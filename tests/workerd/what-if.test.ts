@@ -75,6 +75,18 @@ describe("a recorded run under other limits and policies", () => {
     assert.equal((await replayed(id, set("/nodes/0/timeout", "10s"))).replayed.status, "completed");
   });
 
+  test("a call or a person that takes longer is cut by the limit that is there, and what took time is listed", async () => {
+    const { recorded_durations } = await replayed(id, {});
+    assert.deepEqual(recorded_durations.map(({ node, gate, answers }: any) => [node ?? `gate ${gate}`, answers]), [["first", 1], ["work", 3], ["gate decide", 1]]);
+    const later = await replayed(id, { durations: [{ node: "first", after: "15s" }, { gate: "decide", after: "30m" }] });
+    assert.equal(later.replayed.status, "completed");
+    assert.ok(Math.abs(later.replayed.duration_ms - 1_815_900) < 1_000, String(later.replayed.duration_ms));
+    const cut = await replayed(id, { durations: [{ node: "first", after: "25s" }] });
+    assert.deepEqual([cut.replayed.error.code, cut.replayed.timeouts[0].timeout_ms], ["execution_timeout", 20_000]);
+    const nobody = await replayed(id, { durations: [{ gate: "decide", after: "2h" }] });
+    assert.equal(nobody.replayed.timeouts[0].node_id, "decide");
+  });
+
   test("a join with another strategy goes on earlier, and a person decides as long after the gate opened", async () => {
     const any = await replayed(id, set("/transitions/3/synchronization/strategy", "any"));
     assert.equal(any.replayed.status, "completed");
@@ -106,6 +118,9 @@ describe("a recorded run under other limits and policies", () => {
     for (const [body, status, pointer] of [
       [{ change: [] }, 400, "/change"],
       [{ changes: {} }, 422, "/changes"],
+      [{ durations: [{ node: "frist", after: 1 }] }, 422, "/durations/0/node"],
+      [{ durations: [{ node: "first", after: "soon" }] }, 422, "/durations/0/after"],
+      [{ durations: [{ node: "first", afterwards: 1 }] }, 400, "/durations/0/afterwards"],
       [set("/nodes/9/timeout", "1s"), 422, "/changes/0/path"],
       [set("/nodes/0/timeout", "soon"), 422, "/nodes/0/timeout"],
       [set("/nodes/0/action_id", "nowhere"), 422, "/nodes/0/action_id"],
@@ -136,7 +151,7 @@ describe("a recorded run under other limits and policies", () => {
     const wasm = join(root, "engine", "engine.wasm");
     const engine = await loadEngine(readFileSync(wasm));
     const { json: exported } = await curfew.api("GET", `/v1/runs/${id}/export`);
-    for (const body of [{}, set("/nodes/0/timeout", "200ms")]) {
+    for (const body of [{}, set("/nodes/0/timeout", "200ms"), { durations: [{ node: "first", after: "25s" }] }]) {
       assert.deepEqual(engine.call({ op: "what_if", export: exported, ...body }), await replayed(id, body));
     }
   });
