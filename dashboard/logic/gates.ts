@@ -1,6 +1,7 @@
 // Gates in the order in which they should be decided, and what happens without a decision.
-import type { Gate } from "../../client/index.ts";
-import { duration } from "./words.ts";
+import type { Gate, Timeout, Token } from "../../client/index.ts";
+import { isEnded } from "./statuses.ts";
+import { duration, words } from "./words.ts";
 
 /** The nearest deadline first; gates without one come last, the oldest first. */
 export const byDeadline = (gates: readonly Gate[]): Gate[] =>
@@ -40,4 +41,35 @@ export const CHOICES: Record<string, Record<string, string>> = {
 export function needsFourEyes(gate: Gate, document: unknown): boolean {
   const nodes = isObject(document) && Array.isArray(document["nodes"]) ? document["nodes"] : [];
   return nodes.some((node: unknown) => isObject(node) && node["id"] === gate.node_id && node["gate"]?.["four_eyes"] === true);
+}
+
+const NAMED = 10;
+
+/** `a, b ×3 and 2 more` of the nodes at which tokens are. */
+function nodesOf(tokens: readonly Token[]): string {
+  const counts = new Map<string, number>();
+  for (const { node_id } of tokens) counts.set(node_id, (counts.get(node_id) ?? 0) + 1);
+  const names = [...counts].map(([node, count]) => (count === 1 ? node : `${node} ×${count}`));
+  const more = names.length - NAMED;
+  return names.slice(0, NAMED).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+/** What a run had got done, and what it was doing: sentences about its first tokens. */
+export function doneSoFar(tokens: readonly Token[]): string[] {
+  const done = tokens.filter(({ status }) => status === "completed");
+  const live = tokens.filter(({ status }) => !isEnded(status));
+  const sentences = [done.length === 0 ? "Nothing is done yet." : `Done so far: ${nodesOf(done)}.`];
+  if (live.length > 0) sentences.push(`Under way: ${nodesOf(live)}.`);
+  return sentences;
+}
+
+/** The record of the limit for which a gate was opened: the last one of the run's own limit. */
+export const recordOf = (gate: Gate, records: readonly Timeout[]): Timeout | undefined =>
+  records.findLast(({ timeout_event: { scope, due_at } }) => scope === "flow" && due_at <= gate.opened_at);
+
+/** Where the run was when its limit passed. */
+export function whenItPassed({ timeout_event: event, last_known_state: state }: Timeout): string {
+  const limit = event.timeout_ms === undefined ? "The limit passed" : `The limit of ${duration(event.timeout_ms)} passed`;
+  const step = state.step_ref ? `, in the step ${state.step_ref}` : "";
+  return `${limit}${state.node_id ? ` while ${state.node_id} was ${words(state.phase ?? "under way")}${step}` : ""}.`;
 }

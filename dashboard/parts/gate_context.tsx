@@ -1,37 +1,64 @@
-// What a person should know before they decide: what happens without them, who may decide, what the choices do, and what was done so far.
-import type { Gate } from "../../client/index.ts";
-import { CHOICES, needsFourEyes, withoutDecision } from "../logic/gates.ts";
+// What a person should know before they decide: what happens without them, who may decide, what the choices do, what was done so far, and why
+// a limit passed.
+import type { Client, Gate } from "../../client/index.ts";
+import { CHOICES, doneSoFar, needsFourEyes, recordOf, whenItPassed, withoutDecision } from "../logic/gates.ts";
 import { count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import { Text } from "./text.tsx";
+import { WhyDetails } from "./why_details.tsx";
+
+/** Enough to say what was done; the page of the run has the rest. */
+const TOKENS = 200;
 
 export function GateContext({ gate }: { gate: Gate }) {
   const { data } = usePolled(`gate-${gate.run_id}-${gate.id}`, 0, async (client, signal) => {
     const run = await client.run(gate.run_id, { signal });
-    const stored = await client.read("workflows", run.workflow_id, { version: run.version, signal }).catch(() => undefined);
-    return { run, document: stored?.document };
+    const stored = client.read("workflows", run.workflow_id, { version: run.version, signal }).catch(() => undefined);
+    const tokens = gate.kind === "node" ? undefined : client.tokens(gate.run_id, { limit: TOKENS, signal }).catch(() => undefined);
+    const record = gate.kind === "workflow_timeout" ? await readRecord(client, gate, signal).catch(() => undefined) : undefined;
+    return { run, document: (await stored)?.document, tokens: (await tokens)?.items, record };
   });
   const found = data.value;
   if (!found) return null;
-  const { run, document } = found;
+  const { run, document, tokens, record } = found;
   const done = run.counts["completed"] ?? 0;
   return (
-    <ul class="cuts small muted">
-      <li>{withoutDecision(gate, document)}</li>
-      {needsFourEyes(gate, document) && (
+    <>
+      <ul class="cuts small muted">
+        {record && (
+          <li>
+            <Text value={whenItPassed(record)} max={300} />
+          </li>
+        )}
+        {tokens &&
+          doneSoFar(tokens).map((sentence) => (
+            <li key={sentence}>
+              <Text value={sentence} max={1_000} />
+            </li>
+          ))}
         <li>
-          Another person than {run.started_by ? <Text value={run.started_by} max={80} /> : "the one who started the run"} has to decide.
+          The run of <Text value={run.workflow_id} /> has taken {duration(run.duration_ms)}, {count(done, "token")} completed
+          {run.timeout_ms !== null && `, its limit is ${duration(run.timeout_ms)}`}.{" "}
+          {Object.entries(run.counts)
+            .filter(([status]) => status !== "completed")
+            .map(([status, value]) => `${value} ${words(status)}`)
+            .join(", ")}
         </li>
-      )}
-      {gate.kind !== "node" && gate.choices.map((choice) => CHOICES[gate.kind]?.[choice] && <li key={choice}>{CHOICES[gate.kind]![choice]}</li>)}
-      <li>
-        The run of <Text value={run.workflow_id} /> has taken {duration(run.duration_ms)}, {count(done, "token")} completed
-        {run.timeout_ms !== null && `, its limit is ${duration(run.timeout_ms)}`}.{" "}
-        {Object.entries(run.counts)
-          .filter(([status]) => status !== "completed")
-          .map(([status, value]) => `${value} ${words(status)}`)
-          .join(", ")}
-      </li>
-    </ul>
+        {gate.kind !== "node" && gate.choices.map((choice) => CHOICES[gate.kind]?.[choice] && <li key={choice}>{CHOICES[gate.kind]![choice]}</li>)}
+        <li>{withoutDecision(gate, document)}</li>
+        {needsFourEyes(gate, document) && (
+          <li>
+            Another person than {run.started_by ? <Text value={run.started_by} max={80} /> : "the one who started the run"} has to decide.
+          </li>
+        )}
+      </ul>
+      {record && <WhyDetails run={gate.run_id} record={record.id} />}
+    </>
   );
+}
+
+async function readRecord(client: Client, gate: Gate, signal: AbortSignal) {
+  const records = [];
+  for await (const record of client.pages((page) => client.timeouts(gate.run_id, { limit: 1_000, signal, ...page }))) records.push(record);
+  return recordOf(gate, records);
 }

@@ -20,6 +20,12 @@ function ratesOf(points: Point[]): uPlot.AlignedData {
   return [points.slice(1).map(({ at }) => at), rate("started"), rate("ended"), rate("timedOut")];
 }
 
+/** A minute at least. What uPlot proposes is not taken: of one point alone it makes years. */
+function rangeOf(times: ArrayLike<number>): [number, number] {
+  const most = times[times.length - 1] ?? 0;
+  return [Math.min(times[0] ?? most, most - LEAST_SECONDS), most];
+}
+
 export function RateChart({ points }: { points: Point[] }) {
   const element = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | undefined>(undefined);
@@ -42,8 +48,7 @@ export function RateChart({ points }: { points: Point[] }) {
         height: HEIGHT,
         axes: [axis, { ...axis, size: 46 }],
         series: [{}, series("started", "--active"), series("ended", "--good"), series("timed out", "--late")],
-        // A minute at least: of one point alone the scale would be years.
-        scales: { x: { range: (_, least, most) => [Math.min(least ?? 0, (most ?? 0) - LEAST_SECONDS), most ?? 0] }, y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
+        scales: { x: { range: ({ data: [times] }) => rangeOf(times) }, y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
         cursor: { drag: { x: false, y: false } },
       },
       ratesOf(points),

@@ -5,8 +5,8 @@ import { tokenPath } from "../logic/routes.ts";
 import { bytes, count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import type { RunStore } from "../state/run_store.ts";
-import { Later } from "./later.tsx";
 import { Json, Problem, Text } from "./text.tsx";
+import { WhyDetails } from "./why_details.tsx";
 
 export function TimeoutRecords({ store }: { store: RunStore }) {
   const timeouts = store.events.value.filter(({ recovery_path }) => recovery_path !== undefined).length;
@@ -27,8 +27,6 @@ const ACTIONS: Record<string, string> = { escalate: "a person was asked", retry:
 
 function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: boolean }) {
   const [isOpen, setOpen] = useState(false);
-  // Each is a request of its own.
-  const [isExplained, setExplained] = useState(isFirst);
   const { timeout_event: event, last_known_state: state, partial_artifacts: artifacts } = item;
   return (
     <article class="card">
@@ -63,12 +61,7 @@ function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: b
             <Text value={artifact.text} max={600} />
           </div>
         ))}
-        <details open={isExplained} onToggle={(event) => event.currentTarget.open && setExplained(true)}>
-          <summary>
-            <h4>Why it timed out</h4>
-          </summary>
-          {isExplained && <Later load={() => import("./timeout_why.tsx").then(({ Why }) => () => <Why run={run} record={item.id} />)} />}
-        </details>
+        <WhyDetails run={run} record={item.id} isOpen={isFirst} />
         <div>
           <button type="button" class="link-button small" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
             {isOpen ? "Hide the record" : "Show the whole record"}

@@ -65,6 +65,21 @@ test("a gate is decided by keyboard, and a decision can be taken back", async ()
   await page.getByText("Nothing waits for a person.").waitFor();
 });
 
+test("the gate of a limit says what was done, why the limit passed, and what each choice does", async () => {
+  await server.client.start("parked", { run_id: "asked", input: { base: peer.url } });
+  await reaches(server.client, "asked", "paused");
+  const page = await browser.open();
+  await page.goto(`${server.url}/inbox`);
+  const item = page.locator(".inbox-item", { hasText: "asked" });
+  await item.getByText("The limit of 1.5 s passed.").waitFor();
+  await item.getByText("Done so far: quick.").waitFor();
+  await item.getByText("Under way: stuck.").waitFor();
+  for (const choice of ["extend", "abort", "fail"]) await item.getByText(new RegExp(`^${choice}: `)).waitFor();
+  await item.getByText("Without a decision the run ends as timed out after 7d 0h.").waitFor();
+  await item.getByText("Why it timed out").click();
+  await item.getByRole("group", { name: "What used the time" }).getByText("stuck").waitFor();
+});
+
 test("a parked run is extended by dragging its end", async () => {
   await server.client.start("parked", { run_id: "dragged", input: { base: peer.url } });
   await reaches(server.client, "dragged", "paused");
