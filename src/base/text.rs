@@ -1,8 +1,10 @@
-//! JSON as text, its length in bytes, and text shortened to a length.
+//! JSON as text, its length in bytes, text shortened to a length, and text that is kept once.
 //!
 //! `Value::to_string` goes through the formatter, which takes twice as long as a writer.
 
+use std::collections::BTreeSet;
 use std::io;
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde_json::{Error, Value};
@@ -106,6 +108,16 @@ impl io::Write for Counter {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The text as it is in `known`, so that many owners of one text share it.
+pub fn shared(known: &mut BTreeSet<Rc<str>>, text: String) -> Rc<str> {
+    if let Some(known) = known.get(text.as_str()) {
+        return Rc::clone(known);
+    }
+    let text: Rc<str> = text.into();
+    known.insert(Rc::clone(&text));
+    text
 }
 
 #[cfg(test)]

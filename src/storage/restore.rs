@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::base::from_json::from_json;
 use crate::base::lru_cache::LruCache;
 use crate::base::ordered::sort_by_key;
+use crate::base::text::shared;
 use crate::base::time::Millis;
 use crate::definition::snapshot::Snapshot;
 use crate::run::{Instance, Misfit, Notification, Past, Run, Settings, StoredRun, Token, TokenId};
@@ -156,16 +157,6 @@ impl PastReader {
         sort_by_key(&mut self.past.instances, |instance| instance.id);
         self.past
     }
-}
-
-/// One text for the many tokens of a node.
-fn shared(node_ids: &mut BTreeSet<Rc<str>>, node_id: String) -> Rc<str> {
-    if let Some(known) = node_ids.get(node_id.as_str()) {
-        return Rc::clone(known);
-    }
-    let node_id: Rc<str> = node_id.into();
-    node_ids.insert(Rc::clone(&node_id));
-    node_id
 }
 
 /// A token from its whole row.

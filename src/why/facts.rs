@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
+use crate::base::text::shared;
 use crate::base::time::Millis;
 use crate::protocol::task::StepReport;
 use crate::run::{InstanceId, Lane, RowEvent, RunEvent, RunEventKind, TokenId};
@@ -268,14 +269,4 @@ impl FactsReader {
         }
         self.facts
     }
-}
-
-/// One text for the many tokens of a node.
-fn shared(node_ids: &mut BTreeSet<Rc<str>>, node_id: String) -> Rc<str> {
-    if let Some(known) = node_ids.get(node_id.as_str()) {
-        return Rc::clone(known);
-    }
-    let node_id: Rc<str> = node_id.into();
-    node_ids.insert(Rc::clone(&node_id));
-    node_id
 }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { AUDIENCE, Team } from "../workerd/access-team.ts";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { until } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 import { review } from "./workflows.ts";
@@ -20,13 +20,7 @@ before(async () => {
   await server.client.start("review", { run_id: "guarded", input: { title: "x", amount: 1 } }, { headers });
   await until("the run to wait", async () => (await server.client.run("guarded", { headers })).status === "waiting");
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await team?.close();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server, team));
 
 /** What Access sets after its login page. */
 const setSession = (page: Page, assertion: string) => page.context().addCookies([{ name: "CF_Authorization", value: assertion, url: server.url, httpOnly: true }]);

@@ -1,4 +1,5 @@
 // Debian's chromium under playwright-core. No request may leave this machine, and no page may report an error.
+import assert from "node:assert/strict";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,4 +61,13 @@ export async function startBrowser(): Promise<Browser> {
       rmSync(profile, { recursive: true, force: true });
     },
   };
+}
+
+/** After the tests of a file. What did not start is undefined: the failure of `before` is the one to report. */
+export async function end(browser: Browser | undefined, ...others: ({ dispose(): Promise<void> } | { close(): unknown } | undefined)[]): Promise<void> {
+  await browser?.close();
+  for (const other of others) await (other && "dispose" in other ? other.dispose() : other?.close());
+  if (!browser) return;
+  assert.deepEqual(browser.foreign, [], "requests left this machine");
+  assert.deepEqual(browser.problems, [], "pages reported errors");
 }

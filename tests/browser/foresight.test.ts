@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 
@@ -13,13 +13,7 @@ before(async () => {
   [server, peer, browser] = await Promise.all([startServer(), startPeer(), startBrowser()]);
   await storeAll(server.client);
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await peer?.close();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server, peer));
 
 const simulator = async (workflow: string): Promise<Page> => {
   const page = await browser.open();

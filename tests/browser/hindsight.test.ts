@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { parseDuration } from "../../dashboard/logic/words.ts";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 
@@ -16,13 +16,7 @@ before(async () => {
   await server.client.start("timing", { run_id: "late", input: { base: peer.url } });
   await reaches(server.client, "late", "failed", "timed_out");
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await peer?.close();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server, peer));
 
 const WHY = {
   limit: { layer: "execution", source: "node", timeout_ms: 700, pointer: "/nodes/0/timeout", document: null, preset: null, reason: null },

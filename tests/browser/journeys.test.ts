@@ -1,7 +1,7 @@
 // What operators do, in a real browser against a real `curfew dev`.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { openBreaker, reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 
@@ -12,13 +12,7 @@ before(async () => {
   [server, peer, browser] = await Promise.all([startServer(), startPeer(), startBrowser()]);
   await storeAll(server.client);
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await peer?.close();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server, peer));
 
 test("a run is started from the form and watched live", async () => {
   const page = await browser.open();

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { reaches, startPeer, storeAll, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 import { large } from "./workflows.ts";
@@ -25,12 +25,8 @@ before(async () => {
   await storeAll(server.client);
 });
 after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await peer?.close();
   for (const figure of figures) console.log(figure);
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
+  await end(browser, server, peer);
 });
 
 /**

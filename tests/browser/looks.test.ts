@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { PAGES } from "./pages.ts";
 import { playScene, startPeer, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
@@ -18,13 +18,7 @@ before(async () => {
   [server, peer, browser] = await Promise.all([startServer(), startPeer(), startBrowser()]);
   await playScene(server.client, peer);
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  await peer?.close();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server, peer));
 
 async function show(page: Page, path: string, ready: string): Promise<void> {
   await page.goto(server.url + path);

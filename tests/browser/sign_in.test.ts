@@ -1,7 +1,7 @@
 // Tokens and roles: a 401 leads to the form, the token is kept in the tab only, and controls that the role may not use are not shown.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { startBrowser, type Browser } from "./browser.ts";
+import { end, startBrowser, type Browser } from "./browser.ts";
 import { reaches } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 import { review } from "./workflows.ts";
@@ -18,12 +18,7 @@ before(async () => {
   await server.client.start("review", { run_id: "guarded", input: { title: "x", amount: 1 } });
   await reaches(server.client, "guarded", "waiting");
 });
-after(async () => {
-  await browser?.close();
-  await server?.dispose();
-  assert.deepEqual(browser.foreign, [], "requests left this machine");
-  assert.deepEqual(browser.problems, [], "pages reported errors");
-});
+after(() => end(browser, server));
 
 test("a wrong token is refused, a right one lets in, and it ends with the tab", async () => {
   const page = await browser.open();
