@@ -1,7 +1,7 @@
 // Gates in the order in which they should be decided, and what happens without a decision.
 import type { Gate, Timeout, Token } from "../../client/index.ts";
 import { isEnded } from "./statuses.ts";
-import { duration, words } from "./words.ts";
+import { duration } from "./words.ts";
 
 /** The nearest deadline first; gates without one come last, the oldest first. */
 export const byDeadline = (gates: readonly Gate[]): Gate[] =>
@@ -66,10 +66,3 @@ export function doneSoFar(tokens: readonly Token[]): string[] {
 /** The record of the limit for which a gate was opened: the last one of the run's own limit. */
 export const recordOf = (gate: Gate, records: readonly Timeout[]): Timeout | undefined =>
   records.findLast(({ timeout_event: { scope, due_at } }) => scope === "flow" && due_at <= gate.opened_at);
-
-/** Where the run was when its limit passed. */
-export function whenItPassed({ timeout_event: event, last_known_state: state }: Timeout): string {
-  const limit = event.timeout_ms === undefined ? "The limit passed" : `The limit of ${duration(event.timeout_ms)} passed`;
-  const step = state.step_ref ? `, in the step ${state.step_ref}` : "";
-  return `${limit}${state.node_id ? ` while ${state.node_id} was ${words(state.phase ?? "under way")}${step}` : ""}.`;
-}

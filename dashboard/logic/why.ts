@@ -124,6 +124,13 @@ export function usedParts({ used }: TimeoutWhy): UsedPart[] {
   return parts.filter(({ ms }) => Number.isFinite(ms) && ms > 0);
 }
 
+/** The parts that used most of it, in a sentence. */
+export function usedSentence(why: TimeoutWhy): string {
+  const parts = usedParts(why).sort((a, b) => b.ms - a.ms);
+  const more = parts.length > 3 ? ` and ${parts.length - 3} more` : "";
+  return parts.length === 0 ? "" : `What used the time: ${parts.slice(0, 3).map(({ name, ms }) => `${name} ${duration(ms)}`).join(", ")}${more}.`;
+}
+
 /** A list, whatever is there. */
 export const list = <Item>(value: Item[] | undefined | null): Item[] => (Array.isArray(value) ? value : []);
 

@@ -1,7 +1,8 @@
 // What a person should know before they decide: what happens without them, who may decide, what the choices do, what was done so far, and why
 // a limit passed.
 import type { Client, Gate } from "../../client/index.ts";
-import { CHOICES, doneSoFar, needsFourEyes, recordOf, whenItPassed, withoutDecision } from "../logic/gates.ts";
+import { CHOICES, doneSoFar, needsFourEyes, recordOf, withoutDecision } from "../logic/gates.ts";
+import { usedSentence, whyOf } from "../logic/why.ts";
 import { count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import { Text } from "./text.tsx";
@@ -25,17 +26,11 @@ export function GateContext({ gate }: { gate: Gate }) {
   return (
     <>
       <ul class="cuts small muted">
-        {record && (
-          <li>
-            <Text value={whenItPassed(record)} max={300} />
+        {[record?.used ?? "", ...(tokens ? doneSoFar(tokens) : [])].filter((sentence) => sentence !== "").map((sentence) => (
+          <li key={sentence}>
+            <Text value={sentence} max={1_000} />
           </li>
-        )}
-        {tokens &&
-          doneSoFar(tokens).map((sentence) => (
-            <li key={sentence}>
-              <Text value={sentence} max={1_000} />
-            </li>
-          ))}
+        ))}
         <li>
           The run of <Text value={run.workflow_id} /> has taken {duration(run.duration_ms)}, {count(done, "token")} completed
           {run.timeout_ms !== null && `, its limit is ${duration(run.timeout_ms)}`}.{" "}
@@ -60,5 +55,8 @@ export function GateContext({ gate }: { gate: Gate }) {
 async function readRecord(client: Client, gate: Gate, signal: AbortSignal) {
   const records = [];
   for await (const record of client.pages((page) => client.timeouts(gate.run_id, { limit: 1_000, signal, ...page }))) records.push(record);
-  return recordOf(gate, records);
+  const record = recordOf(gate, records);
+  if (!record) return undefined;
+  const why = whyOf(await client.timeout(gate.run_id, record.id, { signal }));
+  return { id: record.id, used: why ? usedSentence(why) : "" };
 }

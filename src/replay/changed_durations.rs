@@ -224,7 +224,7 @@ impl RecordedAttempt {
     fn has_answer(&self) -> bool {
         match self.end {
             AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => true,
-            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => false,
+            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open { .. } => false,
         }
     }
 
@@ -238,7 +238,7 @@ impl RecordedAttempt {
             AttemptEnd::Completed { steps, .. } | AttemptEnd::Failed { steps, .. } => {
                 *steps = stretched(steps, before_ms, after_ms);
             }
-            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => {}
+            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open { .. } => {}
         }
     }
 }

@@ -26,8 +26,10 @@ pub enum AttemptEnd {
     },
     /// It ended without a report, and the next attempt began.
     Lost,
-    /// Something else ended it, or the recording ends before it: what it would have answered is not known.
-    Open,
+    /// What it would have answered is not known: something else ended it, or it is under way where the recording ends.
+    Open {
+        is_under_way: bool,
+    },
 }
 
 impl AttemptEnd {
@@ -76,7 +78,7 @@ impl AttemptEnd {
                 is_reported: false, ..
             }
             | AttemptEnd::Lost
-            | AttemptEnd::Open => None,
+            | AttemptEnd::Open { .. } => None,
         }
     }
 
@@ -87,7 +89,7 @@ impl AttemptEnd {
             AttemptEnd::Failed { error, .. } => {
                 Some(serde_json::json!({"error": {"code": error.code, "message": error.message}}))
             }
-            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => None,
+            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open { .. } => None,
         }
     }
 }

@@ -145,7 +145,7 @@ pub fn attempts(
         let ending = rest.iter().find(|event| ends_attempt(event)).copied();
         let end = match ending {
             Some(event) => end_of(history, token, event, is_last),
-            None => AttemptEnd::Open,
+            None => AttemptEnd::Open { is_under_way: true },
         };
         let mut ended_at = ending.map_or(end_of_recording(export), |event| event.at);
         // The event of a branch that waited at a join is of when the join fired.
@@ -157,7 +157,7 @@ pub fn attempts(
             AttemptEnd::Completed { .. }
             | AttemptEnd::Failed { .. }
             | AttemptEnd::TimedOut { .. }
-            | AttemptEnd::Open => 0,
+            | AttemptEnd::Open { .. } => 0,
         };
         if end == AttemptEnd::Lost {
             ended_at = ended_at.saturating_sub(delay_after_loss(losses));
@@ -265,7 +265,7 @@ impl<'a> History<'a> {
 /// The attempt was recreated when its time to be claimed was over.
 fn is_unclaimed(export: &Export, token: &TokenView, lasted_ms: u64, end: &AttemptEnd) -> bool {
     let is_cut = match end {
-        AttemptEnd::Lost | AttemptEnd::Open => true,
+        AttemptEnd::Lost | AttemptEnd::Open { .. } => true,
         AttemptEnd::TimedOut { is_reported, .. } => !is_reported,
         AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => false,
     };
@@ -284,9 +284,12 @@ fn delay_after_loss(losses: u32) -> u64 {
 }
 
 fn end_of_recording(export: &Export) -> Millis {
-    let last = export.events.last().map(|event| event.at);
-    last.max(export.run.ended_at)
-        .unwrap_or(export.run.started_at.saturating_add(export.run.duration_ms))
+    let run = &export.run;
+    // A run that goes on has lasted until it was exported.
+    let last = run
+        .ended_at
+        .unwrap_or(run.started_at.saturating_add(run.duration_ms));
+    export.events.last().map_or(last, |event| last.max(event.at))
 }
 
 fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: bool) -> AttemptEnd {
@@ -331,7 +334,7 @@ fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: 
         },
         // The run waited for its work, which was lost.
         "token_cancelled" if history.was_ending(event) => AttemptEnd::Lost,
-        _cut => AttemptEnd::Open,
+        _cut => AttemptEnd::Open { is_under_way: false },
     }
 }
 
@@ -346,7 +349,7 @@ const ATTEMPT_LOST: &str = "attempt_lost";
 /// An executor reports soon after the limit; the run's alarm finds it after the grace.
 fn timed_out(history: &History<'_>, token: &TokenView, event: &EventView) -> AttemptEnd {
     let Some(record) = history.record_of(token, event) else {
-        return AttemptEnd::Open;
+        return AttemptEnd::Open { is_under_way: false };
     };
     let grace_ms = history.export.settings.grace_ms;
     let is_reported = event.at < record.timeout_event.due_at.saturating_add(grace_ms);

@@ -74,7 +74,10 @@ impl RecordedTasks {
         match &attempt.end {
             AttemptEnd::Completed { steps, .. } => holds(&task, steps, is_same),
             AttemptEnd::Failed { steps, .. } if is_same => holds(&task, steps, is_same),
-            AttemptEnd::Failed { .. } | AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open => {
+            AttemptEnd::Failed { .. }
+            | AttemptEnd::TimedOut { .. }
+            | AttemptEnd::Lost
+            | AttemptEnd::Open { .. } => {
                 let why = "the task failed, and its limits or retries are others than in the recording";
                 TaskChange::unknown(why)
             }

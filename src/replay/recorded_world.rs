@@ -242,8 +242,14 @@ impl RecordedWorld {
                 self.environment
                     .post_ranked(recorded.lasted_ms, recorded.rank, result);
             }
-            AttemptEnd::Open => {
-                let why = "something else had ended it before it answered";
+            AttemptEnd::Open { is_under_way } => {
+                if let Some(cut_ms) = shortened_to.filter(|limit| *limit <= recorded.lasted_ms) {
+                    return self.cut(&order, &way_back, cut_ms);
+                }
+                let why = match is_under_way {
+                    true => "it had not answered when the run was exported",
+                    false => "something else had ended it before it answered",
+                };
                 self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, why));
             }
         }

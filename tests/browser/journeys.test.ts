@@ -65,7 +65,7 @@ test("the gate of a limit says what was done, why the limit passed, and what eac
   const page = await browser.open();
   await page.goto(`${server.url}/inbox`);
   const item = page.locator(".inbox-item", { hasText: "asked" });
-  await item.getByText("The limit of 1.5 s passed.").waitFor();
+  await item.getByText(/^What used the time: stuck 1\.\d s, quick \d+ ms\.$/).waitFor();
   await item.getByText("Done so far: quick.").waitFor();
   await item.getByText("Under way: stuck.").waitFor();
   for (const choice of ["extend", "abort", "fail"]) await item.getByText(new RegExp(`^${choice}: `)).waitFor();

@@ -94,6 +94,29 @@ fn what_a_call_would_have_answered_that_was_cut_is_not_known() {
 }
 
 #[test]
+fn a_call_that_is_under_way_has_not_answered_yet() {
+    let nodes = json!([{"id": "work", "action_id": "work", "timeout": "1m"}]);
+    let export = recorded(json!({
+        "workflow": chain(nodes, json!({})),
+        "mocks": [{"node": "work", "after": "40s", "result": {}}],
+        "until": "9s",
+    }));
+    assert_eq!(export["run"]["status"], "running");
+    let answer = what_if(&export, Value::Null);
+    assert_eq!(answer["recorded"], answer["replayed"]);
+    let answer = what_if(&export, set("/nodes/0/timeout", "2m"));
+    assert_eq!(outcome(&answer), ("running", 9_000));
+    let why = messages(&answer, "unknown");
+    assert!(
+        why[0].contains("it had not answered when the run was exported"),
+        "{why:?}"
+    );
+    // What would have ended it by then is known.
+    let cut = what_if(&export, set("/nodes/0/timeout", "5s"));
+    assert_eq!(outcome(&cut), ("failed", 5_000));
+}
+
+#[test]
 fn the_limit_of_the_run_ends_what_it_did_not_end() {
     let export = call_of_three_seconds("10s");
     let changes = json!([
