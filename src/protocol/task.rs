@@ -69,6 +69,9 @@ pub struct TaskMessage {
     pub epoch: u64,
 }
 
+/// In the message of a failure: it would be tried again if there was more time. What is missing follows.
+pub const NOT_TRIED_AGAIN: &str = "; not tried again: ";
+
 /// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaskReport {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::error::Error;
 use crate::base::text::shorten;
 use crate::definition::reader::Reader;
-use crate::protocol::task::StepReport;
+use crate::protocol::task::{RetryReport, StepReport};
 use crate::replay::outcome::AttemptEnd;
 use crate::replay::recorded_calls::{RecordedAttempt, RecordedChild, RecordedLimit};
 use crate::replay::recording::{RecordedDecision, Recording};
@@ -211,10 +211,16 @@ pub fn change_durations(recording: &mut Recording, changes: &[ChangedDuration]) 
     }
 }
 
-/// The work of an end that belongs to a node counts as its own.
+/// The work of an end has the names that it has in a simulation; all end handlers have one.
 fn node_of(key: &str) -> Timed {
-    Timed::Node(key.trim_end_matches('~').to_string())
+    Timed::Node(match key.strip_suffix('~') {
+        Some(ON_END) => ON_END.to_string(),
+        Some(node_id) => format!("{node_id}~compensate"),
+        None => key.to_string(),
+    })
 }
+
+const ON_END: &str = "on_end";
 
 impl RecordedAttempt {
     fn timed(&self) -> Timed {
@@ -235,10 +241,10 @@ impl RecordedAttempt {
         // Whether it was met does not say any more whether it is met.
         self.limit = RecordedLimit::Known(None);
         match &mut self.end {
-            AttemptEnd::Completed { steps, .. } | AttemptEnd::Failed { steps, .. } => {
-                *steps = stretched(steps, before_ms, after_ms);
-            }
-            AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open { .. } => {}
+            AttemptEnd::Completed { steps, .. }
+            | AttemptEnd::Failed { steps, .. }
+            | AttemptEnd::TimedOut { steps, .. } => *steps = stretched(steps, before_ms, after_ms),
+            AttemptEnd::Lost | AttemptEnd::Open { .. } => {}
         }
     }
 }
@@ -281,9 +287,18 @@ impl RecordedDecision {
 
 /// Each step takes the same part of the whole as before.
 fn stretched(steps: &[StepReport], before_ms: u64, after_ms: u64) -> Rc<[StepReport]> {
-    let stretch = |step: &StepReport| StepReport {
-        duration_ms: part_of(step.duration_ms, before_ms, after_ms),
-        ..step.clone()
+    let part = |millis: u64| part_of(millis, before_ms, after_ms);
+    let stretch = |step: &StepReport| {
+        let retries = step.retries.iter().map(|retry| RetryReport {
+            after_ms: retry.after_ms.map(part),
+            delay_ms: part(retry.delay_ms),
+            ..retry.clone()
+        });
+        StepReport {
+            duration_ms: part(step.duration_ms),
+            retries: retries.collect(),
+            ..step.clone()
+        }
     };
     let mut steps: Vec<StepReport> = steps.iter().map(stretch).collect();
     // Of nothing no part can be taken.

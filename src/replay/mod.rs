@@ -5,6 +5,7 @@
 
 mod changed_durations;
 mod comparison;
+mod departure;
 mod documents;
 mod export;
 mod export_bounds;

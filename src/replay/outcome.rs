@@ -23,6 +23,7 @@ pub enum AttemptEnd {
     TimedOut {
         step_ref: Option<String>,
         is_reported: bool,
+        steps: Rc<[StepReport]>,
     },
     /// It ended without a report, and the next attempt began.
     Lost,
@@ -66,6 +67,7 @@ impl AttemptEnd {
             AttemptEnd::TimedOut {
                 step_ref,
                 is_reported: true,
+                ..
             } => Some(TaskReport {
                 status: ReportStatus::TimedOut,
                 error: Some(Failure {
@@ -79,6 +81,16 @@ impl AttemptEnd {
             }
             | AttemptEnd::Lost
             | AttemptEnd::Open { .. } => None,
+        }
+    }
+
+    /// What is recorded of its steps.
+    pub fn steps(&self) -> &[StepReport] {
+        match self {
+            AttemptEnd::Completed { steps, .. }
+            | AttemptEnd::Failed { steps, .. }
+            | AttemptEnd::TimedOut { steps, .. } => steps,
+            AttemptEnd::Lost | AttemptEnd::Open { .. } => &[],
         }
     }
 

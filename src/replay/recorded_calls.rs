@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::base::failure::Failure;
 use crate::base::time::Millis;
+use crate::protocol::task::StepReport;
 use crate::replay::export::{EventView, Export, TimeoutView, TokenView};
 use crate::replay::outcome::{AttemptEnd, ChildEnd};
 use crate::run::{Lane, RunStatus};
@@ -67,6 +68,15 @@ impl RecordedLimit {
             RecordedLimit::Known(None) => limit_ms,
             RecordedLimit::Unknown => None,
         }
+    }
+
+    /// The limit of a step cut it.
+    pub fn is_of_step(self) -> bool {
+        self == RecordedLimit::Unknown
+    }
+
+    pub fn is_same_as(self, limit_ms: Option<u64>) -> bool {
+        self == RecordedLimit::Known(limit_ms)
     }
 
     /// Whether the new limit is the longer one.
@@ -311,16 +321,12 @@ fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: 
                 true => AttemptEnd::Lost,
                 false => AttemptEnd::Failed {
                     error,
-                    steps: if is_last {
-                        token.steps.clone()
-                    } else {
-                        Rc::default()
-                    },
+                    steps: steps_of(token, is_last),
                 },
             }
         }
         "token_timed_out" if event.text("timeout_type") == Some("execution") => {
-            timed_out(history, token, event)
+            timed_out(history, token, event, is_last)
         }
         "token_dispatched" => AttemptEnd::Lost,
         // Its branch had arrived at the join that ended it.
@@ -332,9 +338,17 @@ fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: 
             output: token.output.clone(),
             steps: token.steps.clone(),
         },
-        // The run waited for its work, which was lost.
-        "token_cancelled" if history.was_ending(event) => AttemptEnd::Lost,
+        // The run waited for its work, which ended without a result.
+        "token_cancelled" | "token_timed_out" if history.was_ending(event) => AttemptEnd::Lost,
         _cut => AttemptEnd::Open { is_under_way: false },
+    }
+}
+
+/// A token has the steps of its last attempt.
+fn steps_of(token: &TokenView, is_last: bool) -> Rc<[StepReport]> {
+    match is_last {
+        true => token.steps.clone(),
+        false => Rc::default(),
     }
 }
 
@@ -347,7 +361,7 @@ fn is_own_error(token: &TokenView) -> bool {
 const ATTEMPT_LOST: &str = "attempt_lost";
 
 /// An executor reports soon after the limit; the run's alarm finds it after the grace.
-fn timed_out(history: &History<'_>, token: &TokenView, event: &EventView) -> AttemptEnd {
+fn timed_out(history: &History<'_>, token: &TokenView, event: &EventView, is_last: bool) -> AttemptEnd {
     let Some(record) = history.record_of(token, event) else {
         return AttemptEnd::Open { is_under_way: false };
     };
@@ -357,6 +371,7 @@ fn timed_out(history: &History<'_>, token: &TokenView, event: &EventView) -> Att
     AttemptEnd::TimedOut {
         step_ref: of_error.or_else(|| record.last_known_state.step_ref.clone()),
         is_reported: is_reported && record.error.is_none(),
+        steps: steps_of(token, is_last),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::base::failure::FailureClass;
 use crate::base::time::Millis;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::{ParentLink, StartRun};
@@ -31,6 +32,23 @@ impl RecordedChildren {
             recorded: RefCell::new(Unplayed::new(recorded, |child| &child.place)),
             called: RefCell::default(),
         }
+    }
+}
+
+/// More time might have helped. The limit of the node that calls takes the place of the child's own.
+fn lacked_time(end: &ChildEnd) -> bool {
+    match end.status {
+        RunStatus::TimedOut => true,
+        RunStatus::Failed => {
+            let class = end.error.as_ref().map(|error| error.class);
+            class == Some(FailureClass::Timeout)
+        }
+        RunStatus::Completed
+        | RunStatus::Cancelled
+        | RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::Paused
+        | RunStatus::Compensating => false,
     }
 }
 
@@ -63,11 +81,9 @@ impl RecordedWorld {
         }
         let shortened_to = recorded.limit.shortened_to(limit_ms);
         let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
-        let was_cut = recorded
-            .end
-            .as_ref()
-            .is_some_and(|end| end.status == RunStatus::TimedOut);
-        let is_unknown = was_cut && recorded.limit.is_extended_by(limit_ms);
+        let is_unknown = !self.is_unchanged
+            && recorded.end.as_ref().is_some_and(lacked_time)
+            && !recorded.limit.is_same_as(limit_ms);
         let ends_at = recorded
             .end
             .as_ref()

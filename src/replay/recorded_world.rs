@@ -2,19 +2,23 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use crate::base::time::{Millis, format_duration};
+use serde_json::Value;
+
+use crate::base::time::Millis;
 use crate::host::{Attempt, EmittedEvent, Published};
 use crate::protocol::caller::Caller;
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::task::{ReportStatus, StepProgress, TaskMessage, TaskOrder, TaskReport};
+use crate::replay::departure::{Departure, DepartureKind, NewLimits, departure, where_it_stops};
 use crate::replay::export::node_key;
 use crate::replay::outcome::AttemptEnd;
-use crate::replay::recorded_calls::{CallPlace, RecordedAttempt, RecordedLimit};
+use crate::replay::recorded_calls::{CallPlace, RecordedAttempt};
 use crate::replay::recorded_children::RecordedChildren;
 use crate::replay::recorded_decisions::Decisions;
-use crate::replay::recorded_tasks::{RecordedTasks, TaskChange};
+use crate::replay::recorded_tasks::RecordedTasks;
 use crate::replay::recording::Recording;
 use crate::replay::unplayed::Unplayed;
 use crate::run::{GateState, GateStatus, TokenId, TokenStatus, Write};
@@ -48,7 +52,7 @@ pub struct RecordedWorld {
     gates: RefCell<BTreeSet<String>>,
     /// All gates of the recording, decided or not.
     recorded_gates: BTreeSet<String>,
-    is_unchanged: bool,
+    pub(super) is_unchanged: bool,
     /// After so long a silence an attempt is given up.
     reap_ms: u64,
     pub(super) children: RecordedChildren,
@@ -173,60 +177,27 @@ impl RecordedWorld {
             let why = "the recorded run did not make this call".to_string();
             return self.unanswered(0, attempt, UnknownCall { at: now, place, why });
         };
-        // Nothing has another limit.
-        let recorded = match self.is_unchanged {
-            true => RecordedAttempt {
-                limit: RecordedLimit::Unknown,
-                ..recorded
-            },
-            false => recorded,
-        };
-        let unknown = |after_ms: u64, why: &str| UnknownCall {
-            at: now.saturating_add(after_ms),
-            place: place.clone(),
-            why: why.to_string(),
-        };
         if recorded.suspended_after.is_some() && !matches!(recorded.end, AttemptEnd::Lost) {
             return self.suspend(&order, attempt, &way_back, recorded);
         }
-        let shortened_to = recorded.limit.shortened_to(limit_ms);
+        if let Some(departure) = self.departure(&order, &recorded, limit_ms) {
+            let Departure { after_ms, kind } = departure;
+            return match kind {
+                DepartureKind::Cut => self.cut(&order, &way_back, after_ms),
+                DepartureKind::Unknown(why) => {
+                    let at = now.saturating_add(after_ms);
+                    self.unanswered(after_ms, attempt, UnknownCall { at, place, why });
+                }
+            };
+        }
         match &recorded.end {
-            AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. } => {
-                let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
-                let change = self.tasks.change(&place.node_id, order.task.get(), &recorded);
-                let (why, known_ms) = match change {
-                    TaskChange::None => (None, recorded.lasted_ms),
-                    TaskChange::Unknown { why, after_ms } => {
-                        (Some(why), after_ms.unwrap_or(u64::MAX).min(recorded.lasted_ms))
-                    }
-                };
-                match (cut_ms.filter(|cut| *cut <= known_ms), why) {
-                    (Some(cut_ms), _) => self.cut(&order, &way_back, cut_ms),
-                    (None, None) => {
-                        let report = recorded.end.report(order.token_id, order.epoch);
-                        self.report(&way_back, recorded.lasted_ms, recorded.rank, report);
-                    }
-                    (None, Some(why)) => self.unanswered(known_ms, attempt, unknown(known_ms, &why)),
-                }
-            }
-            AttemptEnd::TimedOut { is_reported, .. } => {
-                if let Some(limit_ms) = shortened_to {
-                    return self.cut(&order, &way_back, limit_ms);
-                }
-                if recorded.limit.is_extended_by(limit_ms) {
-                    let lasted = format_duration(recorded.lasted_ms);
-                    let why = format!("it had not answered when it was cut after {lasted}");
-                    return self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, &why));
-                }
-                let is_of_step = recorded.limit == RecordedLimit::Unknown;
-                let change = self.tasks.change(&place.node_id, order.task.get(), &recorded);
-                if let (true, TaskChange::Unknown { why, .. }) = (is_of_step, change) {
-                    return self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, &why));
-                }
-                if *is_reported {
-                    let report = recorded.end.report(order.token_id, order.epoch);
-                    self.report(&way_back, recorded.lasted_ms, recorded.rank, report);
-                }
+            AttemptEnd::Completed { .. }
+            | AttemptEnd::Failed { .. }
+            | AttemptEnd::TimedOut {
+                is_reported: true, ..
+            } => {
+                let report = recorded.end.report(order.token_id, order.epoch);
+                self.report(&way_back, recorded.lasted_ms, recorded.rank, report);
             }
             AttemptEnd::Lost => {
                 let lost = RunRequest::ReportLost {
@@ -242,15 +213,33 @@ impl RecordedWorld {
                 self.environment
                     .post_ranked(recorded.lasted_ms, recorded.rank, result);
             }
-            AttemptEnd::Open { is_under_way } => {
-                if let Some(cut_ms) = shortened_to.filter(|limit| *limit <= recorded.lasted_ms) {
-                    return self.cut(&order, &way_back, cut_ms);
-                }
-                let why = match is_under_way {
-                    true => "it had not answered when the run was exported",
-                    false => "something else had ended it before it answered",
-                };
-                self.unanswered(recorded.lasted_ms, attempt, unknown(recorded.lasted_ms, why));
+            // The alarm of the run finds it. One that is open has departed.
+            AttemptEnd::TimedOut {
+                is_reported: false, ..
+            }
+            | AttemptEnd::Open { .. } => {}
+        }
+    }
+
+    fn departure(
+        &self,
+        order: &TaskOrder,
+        recorded: &RecordedAttempt,
+        limit_ms: Option<u64>,
+    ) -> Option<Departure> {
+        let now = self.environment.now.get();
+        let task: Value = serde_json::from_str(order.task.get()).unwrap_or_default();
+        let actions = order.action_timeouts.unwrap_or_default();
+        let limits = NewLimits {
+            attempt_ms: limit_ms,
+            run_ms: order.run_ends_at.map(|at| at.saturating_sub(now)),
+            actions,
+        };
+        match self.is_unchanged {
+            true => where_it_stops(recorded),
+            false => {
+                let compared = self.tasks.compare(&recorded.place.node_id, &task, actions);
+                departure(recorded, &compared, limits)
             }
         }
     }
@@ -296,6 +285,7 @@ impl RecordedWorld {
         let end = AttemptEnd::TimedOut {
             step_ref: None,
             is_reported: true,
+            steps: Rc::default(),
         };
         let report = end.report(order.token_id, order.epoch);
         self.report(way_back, limit_ms, LAST - 1, report);

@@ -66,13 +66,15 @@ fn decisions(export: &Export) -> Vec<RecordedDecision> {
         .filter_map(|event| Some((event.text("gate_id")?, event.seq)))
         .collect();
     let decided = export.gates.iter().filter_map(|gate: &GateView| {
+        // One whose time was over has a decision, too: that of its policy.
+        let rank = *ranks.get(gate.id.as_str())?;
         let decision = gate.decision.clone()?;
         Some(RecordedDecision {
             gate_id: gate.id.clone(),
             node_id: gate.node_id.clone(),
             kind: gate.kind,
             after_ms: decision.at.saturating_sub(gate.opened_at),
-            rank: ranks.get(gate.id.as_str()).copied().unwrap_or_default(),
+            rank,
             decision,
         })
     });

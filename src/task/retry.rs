@@ -8,6 +8,7 @@ use crate::base::time::{MINUTE, Millis, SECOND, format_duration};
 use crate::definition::action::Action;
 use crate::definition::call_time::RATE_LIMIT_DELAY_MAX_MS;
 use crate::definition::retry::RetryPolicy;
+use crate::protocol::task::NOT_TRIED_AGAIN;
 
 /// The wait after a 429 without `Retry-After`.
 const RATE_LIMIT_DELAY_MS: u64 = MINUTE;
@@ -93,7 +94,7 @@ impl NotRetried {
             0 => String::new(),
             millis => format!("in {}, ", format_duration(millis)),
         };
-        format!("; not tried again: the next call would begin {after}after {end}; {advice}")
+        format!("{NOT_TRIED_AGAIN}the next call would begin {after}after {end}; {advice}")
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::base::time::Millis;
 use crate::definition::action::Action;
 use crate::definition::task::Task;
-use crate::protocol::task::{ActionTimeouts, Checkpoint};
+use crate::protocol::task::{ActionTimeouts, Checkpoint, NOT_TRIED_AGAIN};
 use crate::task::context::check;
 use crate::task::pass::{FailedPass, Pass};
 use crate::task::runtime::Runtime;
@@ -79,7 +79,8 @@ pub async fn run_task(runtime: &impl Runtime, mut assignment: Assignment<'_>) ->
                 continue;
             }
             pass.gave_up_before = assignment.run_ends_at.filter(|_| is_before(deadline_at));
-            failed.failure.message += "; not tried again: no time is left before the deadline";
+            failed.failure.message += NOT_TRIED_AGAIN;
+            failed.failure.message += "no time is left before the deadline";
         }
         return pass.stopped(failed);
     }

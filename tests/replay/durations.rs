@@ -166,7 +166,7 @@ fn a_call_that_its_own_action_would_cut_is_not_known() {
     let answer = lasting(&export, json!([{"node": "work", "after": "9s"}]));
     assert_eq!(outcome(&answer), ("running", 8_000), "{answer:#}");
     let why = messages(&answer, "unknown");
-    assert!(why[0].contains("its call would be cut"), "{why:?}");
+    assert!(why[0].contains("it would be cut"), "{why:?}");
 }
 
 #[test]
@@ -246,4 +246,29 @@ fn an_unknown_field_is_refused_with_the_known_ones() {
         "{}",
         error.message
     );
+}
+
+#[test]
+fn the_work_of_an_end_has_durations_of_its_own() {
+    let undo = json!({"action_id": "work"});
+    let nodes =
+        json!([{"id": "a", "action_id": "work", "compensate": undo}, {"id": "b", "action_id": "work"}]);
+    let more = json!({"on_end": [{"on": ["failed"], "action_id": "work"}]});
+    let export = recorded(json!({
+        "workflow": chain(nodes, more),
+        "mocks": [
+            {"node": "b", "after": "100ms", "fail": "bad_request"},
+            {"action": "work", "after": "2s", "result": {}},
+        ],
+    }));
+    assert_eq!(export["run"]["status"], "failed");
+    let unchanged = lasting(&export, json!([]));
+    let names = unchanged["recorded_durations"].as_array().expect("a list");
+    let names: Vec<&str> = names.iter().filter_map(|item| item["node"].as_str()).collect();
+    assert_eq!(names, ["a", "b", "a~compensate", "on_end"]);
+    let (_, before_ms) = outcome(&unchanged);
+    for (name, after_ms) in [("a~compensate", before_ms + 3_000), ("on_end", before_ms + 3_000)] {
+        let answer = lasting(&export, json!([{"node": name, "after": "5s"}]));
+        assert_eq!(outcome(&answer), ("failed", after_ms), "{name}");
+    }
 }

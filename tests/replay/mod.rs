@@ -6,6 +6,7 @@ mod exports;
 mod limits;
 mod patches;
 mod policies;
+mod retries;
 
 use curfew::api::error::Error;
 use curfew::definition::timeouts::TimeoutRules;
@@ -51,6 +52,13 @@ fn gates(events: &Value, people: &Value) -> Vec<Value> {
                 "node_id": event["node_id"],
                 "opened_at": event["at"],
             })),
+            // Of the gate's policy, without the event of a person.
+            Some("gate_timed_out") => {
+                let gate = gates.iter_mut().find(|gate: &&mut Value| gate["id"] == *gate_id);
+                let gate = gate.expect("a gate opens before its time is over");
+                let choice = event["policy_applied"].clone();
+                gate["decision"] = json!({"at": event["at"], "by": "timeout", "choice": choice});
+            }
             Some("gate_decided") => {
                 let gate = gates.iter_mut().find(|gate: &&mut Value| gate["id"] == *gate_id);
                 let gate = gate.expect("a gate opens before it is decided");

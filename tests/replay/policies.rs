@@ -82,7 +82,7 @@ fn another_task_may_have_answered_something_else() {
     assert_eq!(outcome(&limited), ("completed", 1_000));
     let cut = what_if(&export, set("/actions/0/execution", json!({"timeout": "500ms"})));
     assert!(
-        messages(&cut, "unknown")[0].contains("its call would be cut"),
+        messages(&cut, "unknown")[0].contains("it would be cut"),
         "{cut:#}"
     );
 }

@@ -1,0 +1,290 @@
+//! Where an attempt of a replay departs from the recorded one, because its limits, its task or its duration are others.
+//!
+//! The recording has when each call began and ended, and what the last one came to. So it is known that a call is cut, or that a
+//! retry would begin too late, and when; what the task makes of that is not.
+
+use serde_json::Value;
+
+use crate::base::failure::FailureClass;
+use crate::base::time::{format_duration, parse_duration};
+use crate::protocol::task::{ActionTimeouts, NOT_TRIED_AGAIN, StepReport, StepStatus};
+use crate::replay::outcome::AttemptEnd;
+use crate::replay::recorded_calls::RecordedAttempt;
+use crate::replay::recorded_tasks::{ComparedTask, Difference};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Departure {
+    /// After the order.
+    pub after_ms: u64,
+    pub kind: DepartureKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DepartureKind {
+    /// The executor cuts the call under way at the attempt's limit, and reports that.
+    Cut,
+    /// What comes of it is not recorded, and why.
+    Unknown(String),
+}
+
+/// The limits of an attempt in the replay.
+#[derive(Clone, Copy, Debug)]
+pub struct NewLimits {
+    pub attempt_ms: Option<u64>,
+    /// How long after its order the run ends.
+    pub run_ms: Option<u64>,
+    pub actions: ActionTimeouts,
+}
+
+/// The first departure. `None`: the attempt goes as recorded.
+pub fn departure(
+    recorded: &RecordedAttempt,
+    task: &ComparedTask<'_>,
+    limits: NewLimits,
+) -> Option<Departure> {
+    if task.difference == Difference::Task {
+        return Some(unknown(0, "its task is another one than in the recording"));
+    }
+    let shortened_to = recorded.limit.shortened_to(limits.attempt_ms);
+    let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+    let ends_ms = cut_ms.into_iter().chain(limits.run_ms).min();
+    let has_new_limits = task.difference == Difference::Limits || recorded.is_longer;
+    let mut found = vec![at_the_end(recorded, task, limits)];
+    match calls_of(recorded, task) {
+        Ok(calls) => {
+            for call in &calls {
+                let limit = step_limit(task, limits.actions, call);
+                found.push(call.retry_too_late(ends_ms));
+                if has_new_limits {
+                    found.push(call.retry_after_total(limit.total_ms));
+                    found.push(call.cut(limit));
+                }
+            }
+            found.push(cut_ms.map(|after_ms| Departure {
+                after_ms,
+                kind: DepartureKind::Cut,
+            }));
+        }
+        Err(why) => {
+            let is_shortened = ends_ms.is_some_and(|ends| ends <= recorded.lasted_ms);
+            if task.difference == Difference::Limits
+                || is_shortened
+                || (recorded.is_longer && task.has_limits())
+            {
+                found.push(Some(unknown(0, why)));
+            }
+        }
+    }
+    let first = |departure: &Departure| (departure.after_ms, departure.kind != DepartureKind::Cut);
+    found.into_iter().flatten().min_by_key(first)
+}
+
+fn unknown(after_ms: u64, why: impl Into<String>) -> Departure {
+    Departure {
+        after_ms,
+        kind: DepartureKind::Unknown(why.into()),
+    }
+}
+
+/// Whether the recorded end would be another one, although everything before it is the same.
+fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLimits) -> Option<Departure> {
+    let lasted_ms = recorded.lasted_ms;
+    let is_extended = recorded.limit.is_extended_by(limits.attempt_ms);
+    let has_other_limits = task.difference == Difference::Limits;
+    let at_end = |why: &str| Some(unknown(lasted_ms, why));
+    match &recorded.end {
+        AttemptEnd::Failed { error, .. } => {
+            if has_other_limits {
+                return at_end("the task failed, and its limits or retries are others than in the recording");
+            }
+            // It could be tried again if there was more time.
+            let (_, advice) = error.message.split_once(NOT_TRIED_AGAIN)?;
+            let is_of_attempt = advice.contains("the attempt's deadline");
+            let is_of_total = advice.contains("total_timeout");
+            let is_same = is_of_total || (is_of_attempt && recorded.limit.is_same_as(limits.attempt_ms));
+            match is_same && !recorded.is_longer {
+                true => None,
+                false => at_end(
+                    "it was not tried again for lack of time, and whether that would be so is not recorded",
+                ),
+            }
+        }
+        // A step that failed, and whose failure the task went on with, may have lacked time, too.
+        AttemptEnd::Completed { steps, .. } => {
+            let has_failed = steps.iter().any(|step| step.status == StepStatus::Failed);
+            match has_failed && (has_other_limits || is_extended) {
+                true => Some(unknown(
+                    0,
+                    "one of its steps failed, and its limits are others than in the recording",
+                )),
+                false => None,
+            }
+        }
+        AttemptEnd::TimedOut { .. } if is_extended => {
+            let lasted = format_duration(lasted_ms);
+            Some(unknown(
+                lasted_ms,
+                format!("it had not answered when it was cut after {lasted}"),
+            ))
+        }
+        AttemptEnd::TimedOut { .. } if has_other_limits && recorded.limit.is_of_step() => {
+            at_end("the task failed, and its limits or retries are others than in the recording")
+        }
+        AttemptEnd::TimedOut { .. } | AttemptEnd::Lost => None,
+        AttemptEnd::Open { .. } => where_it_stops(recorded),
+    }
+}
+
+/// What the recording does not have is not known in an unchanged run, either.
+pub fn where_it_stops(recorded: &RecordedAttempt) -> Option<Departure> {
+    let AttemptEnd::Open { is_under_way } = recorded.end else {
+        return None;
+    };
+    let why = match is_under_way {
+        true => "it had not answered when the run was exported",
+        false => "something else had ended it before it answered",
+    };
+    Some(unknown(recorded.lasted_ms, why))
+}
+
+/// A call as it was, in milliseconds after the order.
+struct Call<'a> {
+    step: &'a StepReport,
+    step_begins_ms: u64,
+    begins_ms: u64,
+    ends_ms: u64,
+    /// When the call before it failed. `None`: it is the first one of its step.
+    failed_ms: Option<u64>,
+    failed_as: Option<FailureClass>,
+}
+
+impl Call<'_> {
+    fn retry_too_late(&self, ends_ms: Option<u64>) -> Option<Departure> {
+        let failed_ms = self.failed_ms?;
+        ends_ms.filter(|ends| self.begins_ms >= *ends)?;
+        let class = self.failed_as.map_or("failure", FailureClass::name);
+        let why = format!(
+            "step \"{}\" would not be tried again after its {class}, because the next call would begin too late",
+            self.step.reference
+        );
+        Some(unknown(failed_ms, why))
+    }
+
+    fn retry_after_total(&self, total_ms: Option<u64>) -> Option<Departure> {
+        let ends_ms = total_ms.map(|total| self.step_begins_ms.saturating_add(total));
+        self.retry_too_late(ends_ms)
+    }
+
+    fn cut(&self, limit: StepLimit) -> Option<Departure> {
+        let of_call = limit.call_ms.map(|millis| self.begins_ms.saturating_add(millis));
+        let of_step = limit
+            .total_ms
+            .map(|millis| self.step_begins_ms.saturating_add(millis));
+        let cut_ms = of_call
+            .into_iter()
+            .chain(of_step)
+            .min()
+            .filter(|cut| *cut <= self.ends_ms)?;
+        let why = format!(
+            "a call of step \"{}\" took {}: it would be cut, and what follows from that is not recorded",
+            self.step.reference,
+            format_duration(self.ends_ms.saturating_sub(self.begins_ms))
+        );
+        // A retry that would begin after the end of its step is not made.
+        (cut_ms > self.begins_ms).then(|| unknown(cut_ms, why))
+    }
+}
+
+/// The calls of the attempt, in order. An error says why they are not known.
+fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &ComparedTask<'_>) -> Result<Vec<Call<'a>>, String> {
+    if task.repeats {
+        return Err("the task may have begun again, and only its last round is recorded".into());
+    }
+    let mut calls = Vec::new();
+    let mut step_begins_ms: u64 = 0;
+    for step in recorded.end.steps() {
+        if step.status == StepStatus::Skipped {
+            continue;
+        }
+        let ends_ms = step_begins_ms.saturating_add(step.duration_ms);
+        let several = format!(
+            "step \"{}\" made {} calls, and how long each took is not recorded",
+            step.reference, step.attempts
+        );
+        if step.retries.len() + 1 != step.attempts.max(1) as usize {
+            return Err(several);
+        }
+        let (mut begins_ms, mut failed_ms, mut failed_as) = (step_begins_ms, None, None);
+        for retry in &step.retries {
+            let Some(after_ms) = retry.after_ms else {
+                return Err(several);
+            };
+            let fails_ms = step_begins_ms.saturating_add(after_ms).min(ends_ms);
+            calls.push(Call {
+                step,
+                step_begins_ms,
+                begins_ms,
+                ends_ms: fails_ms,
+                failed_ms,
+                failed_as,
+            });
+            (failed_ms, failed_as) = (Some(fails_ms), Some(retry.class));
+            begins_ms = fails_ms.saturating_add(retry.delay_ms).min(ends_ms);
+        }
+        calls.push(Call {
+            step,
+            step_begins_ms,
+            begins_ms,
+            ends_ms,
+            failed_ms,
+            failed_as,
+        });
+        step_begins_ms = ends_ms;
+    }
+    // A failure has steps; those of an attempt before the last one are not recorded.
+    match (&recorded.end, calls.is_empty()) {
+        (AttemptEnd::Failed { .. }, true) => Err("the calls of this attempt are not recorded".into()),
+        (_, _) => Ok(calls),
+    }
+}
+
+/// The limits of a step's calls.
+#[derive(Clone, Copy)]
+struct StepLimit {
+    /// Of each.
+    call_ms: Option<u64>,
+    /// Of all together.
+    total_ms: Option<u64>,
+}
+
+fn step_limit(task: &ComparedTask<'_>, actions: ActionTimeouts, call: &Call<'_>) -> StepLimit {
+    let defined = task.steps();
+    let named = |defined: &&Value| defined["ref"] == call.step.reference.as_str();
+    let Some(step) = defined.iter().find(named).or(defined.first()) else {
+        return StepLimit {
+            call_ms: None,
+            total_ms: None,
+        };
+    };
+    let action = &step["action"];
+    let own = millis(step, "timeout_override");
+    let own = own
+        .into_iter()
+        .chain(millis(&action["execution"], "timeout"))
+        .min();
+    let default = match action["kind"].as_str() {
+        Some("llm_call") => actions.llm_call_ms,
+        Some("http_request" | "mcp_tool" | "service_call" | "shell") => actions.tool_ms,
+        Some(_) | None => None,
+    };
+    StepLimit {
+        call_ms: own.or(default),
+        total_ms: millis(&action["execution"]["retry_policy"], "total_timeout"),
+    }
+}
+
+/// A length of a document, under either of its names.
+pub fn millis(fields: &Value, name: &str) -> Option<u64> {
+    let text = fields[name].as_str().and_then(|text| parse_duration(text).ok());
+    fields[format!("{name}_ms")].as_u64().or(text)
+}
