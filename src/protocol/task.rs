@@ -226,6 +226,18 @@ pub struct StepReport {
     pub gen_ai: Option<Box<GenAi>>,
 }
 
+impl StepReport {
+    /// How long the last call took. `None`: the report does not say.
+    pub fn last_call_ms(&self) -> Option<u64> {
+        let is_complete = self.retries.len() + 1 == self.attempts.max(1) as usize;
+        let began_ms = match self.retries.last() {
+            Some(retry) => retry.after_ms?.checked_add(retry.delay_ms)?,
+            None => 0,
+        };
+        is_complete.then(|| self.duration_ms.saturating_sub(began_ms))
+    }
+}
+
 /// The last call of a model or a tool. Texts have at most `GEN_AI_CHARACTERS` characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GenAi {

@@ -11,7 +11,7 @@ use crate::replay::replaying::Replayed;
 use crate::run::RunStatus;
 
 /// Smaller differences of durations come from what was not recorded to the millisecond.
-const TOLERANCE_MS: u64 = 50;
+pub const TOLERANCE_MS: u64 = 50;
 
 /// The most differences that are listed.
 const DIFFERENCES_MAX: usize = 1_000;

@@ -3,14 +3,12 @@
 //! The recording has when each call began and ended, and what the last one came to. So it is known that a call is cut, or that a
 //! retry would begin too late, and when; what the task makes of that is not.
 
-use serde_json::Value;
-
 use crate::base::failure::FailureClass;
-use crate::base::time::{format_duration, parse_duration};
+use crate::base::time::format_duration;
 use crate::protocol::task::{ActionTimeouts, NOT_TRIED_AGAIN, StepReport, StepStatus};
 use crate::replay::outcome::AttemptEnd;
 use crate::replay::recorded_calls::RecordedAttempt;
-use crate::replay::recorded_tasks::{ComparedTask, Difference};
+use crate::replay::recorded_tasks::{ComparedTask, Difference, StepLimits};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Departure {
@@ -31,6 +29,8 @@ pub enum DepartureKind {
 #[derive(Clone, Copy, Debug)]
 pub struct NewLimits {
     pub attempt_ms: Option<u64>,
+    /// That of its executor, which may be longer: the run decides first.
+    pub executor_ms: Option<u64>,
     /// How long after its order the run ends.
     pub run_ms: Option<u64>,
     pub actions: ActionTimeouts,
@@ -45,19 +45,32 @@ pub fn departure(
     if task.difference == Difference::Task {
         return Some(unknown(0, "its task is another one than in the recording"));
     }
-    let shortened_to = recorded.limit.shortened_to(limits.attempt_ms);
-    let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+    // One that something else ended, such as a pause, may have met its own limit, too.
+    let is_open = matches!(recorded.end, AttemptEnd::Open { .. });
+    let of_attempt = limits
+        .executor_ms
+        .filter(|_| is_open || !recorded.limit.is_same_as(limits.attempt_ms));
+    let of_task = task
+        .limit_ms()
+        .filter(|_| is_open || task.difference == Difference::Limits);
+    let cut_ms = of_attempt
+        .into_iter()
+        .chain(of_task)
+        .filter(|limit| *limit <= recorded.lasted_ms)
+        .min();
     let ends_ms = cut_ms.into_iter().chain(limits.run_ms).min();
     let has_new_limits = task.difference == Difference::Limits || recorded.is_longer;
     let mut found = vec![at_the_end(recorded, task, limits)];
     match calls_of(recorded, task) {
         Ok(calls) => {
-            for call in &calls {
-                let limit = step_limit(task, limits.actions, call);
+            for (number, call) in calls.iter().enumerate() {
                 found.push(call.retry_too_late(ends_ms));
                 if has_new_limits {
+                    let limit = task.step_limit(call.reference, limits.actions);
+                    let next = calls.get(number + 1).filter(|next| next.failed_as.is_some());
                     found.push(call.retry_after_total(limit.total_ms));
                     found.push(call.cut(limit));
+                    found.push(next.and_then(|next| call.retried_otherwise(task, next)));
                 }
             }
             found.push(cut_ms.map(|after_ms| Departure {
@@ -101,7 +114,13 @@ fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLi
             let (_, advice) = error.message.split_once(NOT_TRIED_AGAIN)?;
             let is_of_attempt = advice.contains("the attempt's deadline");
             let is_of_total = advice.contains("total_timeout");
-            let is_same = is_of_total || (is_of_attempt && recorded.limit.is_same_as(limits.attempt_ms));
+            let ends_first = limits
+                .run_ms
+                .is_some_and(|run| limits.attempt_ms.is_none_or(|limit| run < limit));
+            let is_same_limit = recorded.limit.is_same_as(limits.attempt_ms)
+                && limits.executor_ms == limits.attempt_ms
+                && !ends_first;
+            let is_same = is_of_total || (is_of_attempt && is_same_limit);
             match is_same && !recorded.is_longer {
                 true => None,
                 false => at_end(
@@ -111,7 +130,9 @@ fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLi
         }
         // A step that failed, and whose failure the task went on with, may have lacked time, too.
         AttemptEnd::Completed { steps, .. } => {
-            let has_failed = steps.iter().any(|step| step.status == StepStatus::Failed);
+            let is_failed =
+                |step: &StepReport| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut);
+            let has_failed = steps.iter().any(is_failed);
             match has_failed && (has_other_limits || is_extended) {
                 true => Some(unknown(
                     0,
@@ -120,14 +141,17 @@ fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLi
                 false => None,
             }
         }
-        AttemptEnd::TimedOut { .. } if is_extended => {
+        // A call that was cut is tried again if there is time.
+        AttemptEnd::TimedOut { .. }
+            if is_extended && (!recorded.limit.was_cut_inside() || !task.never_retries()) =>
+        {
             let lasted = format_duration(lasted_ms);
             Some(unknown(
                 lasted_ms,
                 format!("it had not answered when it was cut after {lasted}"),
             ))
         }
-        AttemptEnd::TimedOut { .. } if has_other_limits && recorded.limit.is_of_step() => {
+        AttemptEnd::TimedOut { .. } if has_other_limits && recorded.limit.was_cut_inside() => {
             at_end("the task failed, and its limits or retries are others than in the recording")
         }
         AttemptEnd::TimedOut { .. } | AttemptEnd::Lost => None,
@@ -149,7 +173,8 @@ pub fn where_it_stops(recorded: &RecordedAttempt) -> Option<Departure> {
 
 /// A call as it was, in milliseconds after the order.
 struct Call<'a> {
-    step: &'a StepReport,
+    /// The `ref` of its step.
+    reference: &'a str,
     step_begins_ms: u64,
     begins_ms: u64,
     ends_ms: u64,
@@ -165,7 +190,7 @@ impl Call<'_> {
         let class = self.failed_as.map_or("failure", FailureClass::name);
         let why = format!(
             "step \"{}\" would not be tried again after its {class}, because the next call would begin too late",
-            self.step.reference
+            self.reference
         );
         Some(unknown(failed_ms, why))
     }
@@ -175,7 +200,19 @@ impl Call<'_> {
         self.retry_too_late(ends_ms)
     }
 
-    fn cut(&self, limit: StepLimit) -> Option<Departure> {
+    /// It was followed by `next`, which would begin at another moment, or after a longer wait for this one.
+    fn retried_otherwise(&self, task: &ComparedTask<'_>, next: &Call<'_>) -> Option<Departure> {
+        let lacked_time =
+            next.failed_as == Some(FailureClass::Timeout) && task.difference == Difference::Limits;
+        let is_same = task.retries_as_recorded(self.reference) && !lacked_time;
+        let why = format!(
+            "step \"{}\" was tried again, and its limits or retries are others than in the recording",
+            self.reference
+        );
+        (!is_same).then(|| unknown(self.ends_ms, why))
+    }
+
+    fn cut(&self, limit: StepLimits) -> Option<Departure> {
         let of_call = limit.call_ms.map(|millis| self.begins_ms.saturating_add(millis));
         let of_step = limit
             .total_ms
@@ -187,7 +224,7 @@ impl Call<'_> {
             .filter(|cut| *cut <= self.ends_ms)?;
         let why = format!(
             "a call of step \"{}\" took {}: it would be cut, and what follows from that is not recorded",
-            self.step.reference,
+            self.reference,
             format_duration(self.ends_ms.saturating_sub(self.begins_ms))
         );
         // A retry that would begin after the end of its step is not made.
@@ -196,13 +233,17 @@ impl Call<'_> {
 }
 
 /// The calls of the attempt, in order. An error says why they are not known.
-fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &ComparedTask<'_>) -> Result<Vec<Call<'a>>, String> {
-    if task.repeats {
+fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &'a ComparedTask<'_>) -> Result<Vec<Call<'a>>, String> {
+    if task.repeats() {
         return Err("the task may have begun again, and only its last round is recorded".into());
+    }
+    let steps = recorded.end.steps();
+    if steps.is_empty() {
+        return call_without_report(recorded, task);
     }
     let mut calls = Vec::new();
     let mut step_begins_ms: u64 = 0;
-    for step in recorded.end.steps() {
+    for step in steps {
         if step.status == StepStatus::Skipped {
             continue;
         }
@@ -221,7 +262,7 @@ fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &ComparedTask<'_>) -> Resul
             };
             let fails_ms = step_begins_ms.saturating_add(after_ms).min(ends_ms);
             calls.push(Call {
-                step,
+                reference: &step.reference,
                 step_begins_ms,
                 begins_ms,
                 ends_ms: fails_ms,
@@ -232,7 +273,7 @@ fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &ComparedTask<'_>) -> Resul
             begins_ms = fails_ms.saturating_add(retry.delay_ms).min(ends_ms);
         }
         calls.push(Call {
-            step,
+            reference: &step.reference,
             step_begins_ms,
             begins_ms,
             ends_ms,
@@ -241,50 +282,25 @@ fn calls_of<'a>(recorded: &'a RecordedAttempt, task: &ComparedTask<'_>) -> Resul
         });
         step_begins_ms = ends_ms;
     }
-    // A failure has steps; those of an attempt before the last one are not recorded.
-    match (&recorded.end, calls.is_empty()) {
-        (AttemptEnd::Failed { .. }, true) => Err("the calls of this attempt are not recorded".into()),
-        (_, _) => Ok(calls),
+    Ok(calls)
+}
+
+/// An attempt that was ended from outside has no report, and of several attempts only the last one's is kept.
+fn call_without_report<'a>(
+    recorded: &RecordedAttempt,
+    task: &'a ComparedTask<'_>,
+) -> Result<Vec<Call<'a>>, String> {
+    match (task.steps(), task.never_retries()) {
+        ([step], true) => Ok(vec![Call {
+            reference: step["ref"].as_str().unwrap_or_default(),
+            step_begins_ms: 0,
+            begins_ms: 0,
+            ends_ms: recorded.lasted_ms,
+            failed_ms: None,
+            failed_as: None,
+        }]),
+        // Whichever step it was in.
+        (_, true) if task.difference == Difference::None => Ok(Vec::new()),
+        (_, _) => Err("the calls of this attempt are not recorded".into()),
     }
-}
-
-/// The limits of a step's calls.
-#[derive(Clone, Copy)]
-struct StepLimit {
-    /// Of each.
-    call_ms: Option<u64>,
-    /// Of all together.
-    total_ms: Option<u64>,
-}
-
-fn step_limit(task: &ComparedTask<'_>, actions: ActionTimeouts, call: &Call<'_>) -> StepLimit {
-    let defined = task.steps();
-    let named = |defined: &&Value| defined["ref"] == call.step.reference.as_str();
-    let Some(step) = defined.iter().find(named).or(defined.first()) else {
-        return StepLimit {
-            call_ms: None,
-            total_ms: None,
-        };
-    };
-    let action = &step["action"];
-    let own = millis(step, "timeout_override");
-    let own = own
-        .into_iter()
-        .chain(millis(&action["execution"], "timeout"))
-        .min();
-    let default = match action["kind"].as_str() {
-        Some("llm_call") => actions.llm_call_ms,
-        Some("http_request" | "mcp_tool" | "service_call" | "shell") => actions.tool_ms,
-        Some(_) | None => None,
-    };
-    StepLimit {
-        call_ms: own.or(default),
-        total_ms: millis(&action["execution"]["retry_policy"], "total_timeout"),
-    }
-}
-
-/// A length of a document, under either of its names.
-pub fn millis(fields: &Value, name: &str) -> Option<u64> {
-    let text = fields[name].as_str().and_then(|text| parse_duration(text).ok());
-    fields[format!("{name}_ms")].as_u64().or(text)
 }

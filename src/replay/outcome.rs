@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::failure::{Failure, FailureClass};
-use crate::protocol::task::{ReportStatus, StepReport, TaskReport};
+use crate::protocol::task::{ReportStatus, StepReport, StepStatus, TaskReport};
 use crate::run::RunStatus;
 
 /// How an attempt ended.
@@ -24,6 +24,8 @@ pub enum AttemptEnd {
         step_ref: Option<String>,
         is_reported: bool,
         steps: Rc<[StepReport]>,
+        /// The limit of a step that passed, where its steps are not recorded. 0: none, but that of its task or its own.
+        step_limit_ms: Option<u64>,
     },
     /// It ended without a report, and the next attempt began.
     Lost,
@@ -67,9 +69,14 @@ impl AttemptEnd {
             AttemptEnd::TimedOut {
                 step_ref,
                 is_reported: true,
-                ..
+                steps,
+                step_limit_ms,
             } => Some(TaskReport {
                 status: ReportStatus::TimedOut,
+                steps: match (step_ref, step_limit_ms) {
+                    (Some(step_ref), Some(limit_ms)) => vec![only_call(step_ref, *limit_ms)],
+                    (_, _) => steps.to_vec(),
+                },
                 error: Some(Failure {
                     step_ref: step_ref.clone(),
                     ..Failure::new("execution_timeout", FailureClass::Timeout, "the call was cut")
@@ -103,6 +110,20 @@ impl AttemptEnd {
             }
             AttemptEnd::TimedOut { .. } | AttemptEnd::Lost | AttemptEnd::Open { .. } => None,
         }
+    }
+}
+
+/// From it the engine sees which limit passed.
+fn only_call(step_ref: &str, duration_ms: u64) -> StepReport {
+    StepReport {
+        reference: step_ref.to_string(),
+        status: StepStatus::TimedOut,
+        attempts: 1,
+        duration_ms,
+        retries: Vec::new(),
+        started_at: None,
+        span_id: None,
+        gen_ai: None,
     }
 }
 

@@ -1,18 +1,17 @@
-//! The attempts and children of a recorded run, read from the events of its tokens. A token's row has the result of its last
+//! The attempts of a recorded run, read from the events of its tokens. A token's row has the result of its last
 //! attempt; the events have when each attempt began and what became of it.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::base::failure::Failure;
 use crate::base::time::Millis;
 use crate::protocol::task::StepReport;
 use crate::replay::export::{EventView, Export, TimeoutView, TokenView};
-use crate::replay::outcome::{AttemptEnd, ChildEnd};
-use crate::run::{Lane, RunStatus};
+use crate::replay::history::{History, end_of_recording};
+use crate::replay::outcome::AttemptEnd;
+use crate::replay::recorded_tasks::RecordedTasks;
+use crate::run::Lane;
 
 /// One attempt of a token that an executor had.
 #[derive(Clone, Debug)]
@@ -36,26 +35,13 @@ pub struct RecordedAttempt {
     pub rank: u64,
 }
 
-/// A workflow that a token called.
-#[derive(Clone, Debug)]
-pub struct RecordedChild {
-    pub place: CallPlace,
-    /// Moments after its start at which it began or stopped waiting for a person.
-    pub pauses: Vec<(u64, bool, u64)>,
-    /// That of the node that called it.
-    pub limit: RecordedLimit,
-    pub lasted_ms: u64,
-    pub end: Option<ChildEnd>,
-    /// It could not be started.
-    pub is_refused: bool,
-    pub rank: u64,
-}
-
 /// The limit of an attempt or a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordedLimit {
     /// `None`: it had no limit.
     Known(Option<u64>),
+    /// The same, but a limit of its task or of a step cut it.
+    Inside(Option<u64>),
     /// Something else has taken its place in the row of the token.
     Unknown,
 }
@@ -64,31 +50,40 @@ impl RecordedLimit {
     /// The new limit, if it is the shorter one.
     pub fn shortened_to(self, limit_ms: Option<u64>) -> Option<u64> {
         match self {
-            RecordedLimit::Known(Some(recorded)) => limit_ms.filter(|limit| *limit < recorded),
-            RecordedLimit::Known(None) => limit_ms,
+            RecordedLimit::Known(Some(recorded)) | RecordedLimit::Inside(Some(recorded)) => {
+                limit_ms.filter(|limit| *limit < recorded)
+            }
+            RecordedLimit::Known(None) | RecordedLimit::Inside(None) => limit_ms,
             RecordedLimit::Unknown => None,
         }
     }
 
-    /// The limit of a step cut it.
-    pub fn is_of_step(self) -> bool {
-        self == RecordedLimit::Unknown
+    pub fn was_cut_inside(self) -> bool {
+        match self {
+            RecordedLimit::Inside(_) => true,
+            RecordedLimit::Known(_) | RecordedLimit::Unknown => false,
+        }
     }
 
     pub fn is_same_as(self, limit_ms: Option<u64>) -> bool {
-        self == RecordedLimit::Known(limit_ms)
+        match self {
+            RecordedLimit::Known(recorded) | RecordedLimit::Inside(recorded) => recorded == limit_ms,
+            RecordedLimit::Unknown => false,
+        }
     }
 
     /// Whether the new limit is the longer one.
     pub fn is_extended_by(self, limit_ms: Option<u64>) -> bool {
         match self {
-            RecordedLimit::Known(Some(recorded)) => limit_ms.is_none_or(|limit| limit > recorded),
-            RecordedLimit::Known(None) | RecordedLimit::Unknown => false,
+            RecordedLimit::Known(Some(recorded)) | RecordedLimit::Inside(Some(recorded)) => {
+                limit_ms.is_none_or(|limit| limit > recorded)
+            }
+            RecordedLimit::Known(None) | RecordedLimit::Inside(None) | RecordedLimit::Unknown => false,
         }
     }
 }
 
-fn limit_of(
+pub fn limit_of(
     history: &History<'_>,
     token: &TokenView,
     ending: Option<&EventView>,
@@ -96,14 +91,16 @@ fn limit_of(
 ) -> RecordedLimit {
     let is_gate = |event: &EventView| event.kind == "gate_opened";
     match ending.and_then(|event| history.record_of(token, event)) {
-        // An inner limit cut it: that of a step.
-        Some(record) if is_last && record.timeout_event.timeout_ms != token.timeout_ms => {
-            RecordedLimit::Unknown
-        }
+        Some(record) if is_inside(record, token) => RecordedLimit::Inside(token.timeout_ms),
         Some(record) => RecordedLimit::Known(record.timeout_event.timeout_ms),
         None if is_last && !ending.is_some_and(is_gate) => RecordedLimit::Known(token.timeout_ms),
         None => RecordedLimit::Unknown,
     }
+}
+
+/// The limit that passed is that of the task or of a step, not that of the attempt.
+fn is_inside(record: &TimeoutView, token: &TokenView) -> bool {
+    record.timeout_event.timeout_ms != token.timeout_ms
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,19 +112,8 @@ pub struct CallPlace {
     pub branch: Option<u32>,
 }
 
-/// The events of each token, in order.
-pub fn events_by_token(export: &Export) -> BTreeMap<&str, Vec<&EventView>> {
-    let mut by_token: BTreeMap<&str, Vec<&EventView>> = BTreeMap::new();
-    for event in &export.events {
-        if let Some(token) = event.token() {
-            by_token.entry(token).or_default().push(event);
-        }
-    }
-    by_token
-}
-
 /// Kinds that end an attempt.
-fn ends_attempt(event: &EventView) -> bool {
+pub fn ends_attempt(event: &EventView) -> bool {
     match event.kind.as_str() {
         "token_dispatched" | "token_completed" | "token_failed" | "token_timed_out" | "token_cancelled"
         | "token_retried" | "attempt_reaped" => true,
@@ -140,9 +126,10 @@ pub fn attempts(
     history: &History<'_>,
     token: &TokenView,
     events: &[&EventView],
-    is_async: bool,
+    tasks: &RecordedTasks,
 ) -> Vec<RecordedAttempt> {
     let export = history.export;
+    let is_async = tasks.is_async(&token.node_key());
     let mut attempts = Vec::new();
     let mut losses = 0;
     let dispatches: Vec<usize> = (0..events.len())
@@ -154,7 +141,7 @@ pub fn attempts(
         let is_last = number + 1 == dispatches.len();
         let ending = rest.iter().find(|event| ends_attempt(event)).copied();
         let end = match ending {
-            Some(event) => end_of(history, token, event, is_last),
+            Some(event) => end_of(history, token, event, is_last, tasks),
             None => AttemptEnd::Open { is_under_way: true },
         };
         let mut ended_at = ending.map_or(end_of_recording(export), |event| event.at);
@@ -195,7 +182,7 @@ pub fn attempts(
     attempts
 }
 
-fn place_of(token: &TokenView, epoch: u64) -> CallPlace {
+pub fn place_of(token: &TokenView, epoch: u64) -> CallPlace {
     CallPlace {
         token_id: token.id.clone(),
         epoch,
@@ -230,48 +217,6 @@ fn suspended_after(
     Some(after.min(lasted_ms))
 }
 
-/// An export with what is looked up for each attempt.
-pub struct History<'a> {
-    pub export: &'a Export,
-    /// By moment and token.
-    timeouts: BTreeMap<(Millis, &'a str), &'a TimeoutView>,
-    /// Events with which the end of the run began, or was taken back, by number.
-    ends: BTreeMap<u64, &'a EventView>,
-}
-
-impl<'a> History<'a> {
-    pub fn of(export: &'a Export) -> History<'a> {
-        let mut timeouts = BTreeMap::new();
-        for record in &export.timeouts {
-            if let Some(token) = record.last_known_state.token_id.as_deref() {
-                timeouts
-                    .entry((record.timeout_event.timestamp, token))
-                    .or_insert(record);
-            }
-        }
-        let ends = export
-            .events
-            .iter()
-            .filter(|event| matches!(&*event.kind, "run_compensating" | "run_retried" | "run_restarted"));
-        History {
-            export,
-            timeouts,
-            ends: ends.map(|event| (event.seq, event)).collect(),
-        }
-    }
-
-    /// The record of a timeout of the token.
-    fn record_of(&self, token: &TokenView, event: &EventView) -> Option<&'a TimeoutView> {
-        self.timeouts.get(&(event.at, token.id.as_str())).copied()
-    }
-
-    /// The end of the run was decided before.
-    fn was_ending(&self, event: &EventView) -> bool {
-        let last = self.ends.range(..event.seq).next_back();
-        last.is_some_and(|(_, last)| last.kind == "run_compensating" && last.at < event.at)
-    }
-}
-
 /// The attempt was recreated when its time to be claimed was over.
 fn is_unclaimed(export: &Export, token: &TokenView, lasted_ms: u64, end: &AttemptEnd) -> bool {
     let is_cut = match end {
@@ -293,16 +238,13 @@ fn delay_after_loss(losses: u32) -> u64 {
     }
 }
 
-fn end_of_recording(export: &Export) -> Millis {
-    let run = &export.run;
-    // A run that goes on has lasted until it was exported.
-    let last = run
-        .ended_at
-        .unwrap_or(run.started_at.saturating_add(run.duration_ms));
-    export.events.last().map_or(last, |event| last.max(event.at))
-}
-
-fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: bool) -> AttemptEnd {
+fn end_of(
+    history: &History<'_>,
+    token: &TokenView,
+    event: &EventView,
+    is_last: bool,
+    tasks: &RecordedTasks,
+) -> AttemptEnd {
     match event.kind.as_str() {
         "token_completed" => AttemptEnd::Completed {
             output: token.output.clone(),
@@ -326,7 +268,7 @@ fn end_of(history: &History<'_>, token: &TokenView, event: &EventView, is_last: 
             }
         }
         "token_timed_out" if event.text("timeout_type") == Some("execution") => {
-            timed_out(history, token, event, is_last)
+            timed_out(history, token, event, is_last, tasks)
         }
         "token_dispatched" => AttemptEnd::Lost,
         // Its branch had arrived at the join that ended it.
@@ -361,124 +303,32 @@ fn is_own_error(token: &TokenView) -> bool {
 const ATTEMPT_LOST: &str = "attempt_lost";
 
 /// An executor reports soon after the limit; the run's alarm finds it after the grace.
-fn timed_out(history: &History<'_>, token: &TokenView, event: &EventView, is_last: bool) -> AttemptEnd {
+fn timed_out(
+    history: &History<'_>,
+    token: &TokenView,
+    event: &EventView,
+    is_last: bool,
+    tasks: &RecordedTasks,
+) -> AttemptEnd {
     let Some(record) = history.record_of(token, event) else {
         return AttemptEnd::Open { is_under_way: false };
     };
     let grace_ms = history.export.settings.grace_ms;
     let is_reported = event.at < record.timeout_event.due_at.saturating_add(grace_ms);
-    let of_error = token.error.as_ref().and_then(|error| error.step_ref.clone());
+    let of_error = token.error.as_ref().filter(|_| is_last);
+    let of_error = of_error.and_then(|error| error.step_ref.clone());
+    let step_ref = of_error.or_else(|| record.last_known_state.step_ref.clone());
+    let is_of_step = |limit_ms: &u64| {
+        let step_ref = step_ref.as_deref().unwrap_or_default();
+        is_inside(record, token) && tasks.is_limit_of_step(&token.node_key(), step_ref, *limit_ms)
+    };
+    let step_limit_ms = record.timeout_event.timeout_ms.filter(is_of_step).unwrap_or(0);
     AttemptEnd::TimedOut {
-        step_ref: of_error.or_else(|| record.last_known_state.step_ref.clone()),
         is_reported: is_reported && record.error.is_none(),
         steps: steps_of(token, is_last),
+        step_limit_ms: (!is_last).then_some(step_limit_ms),
+        step_ref,
     }
-}
-
-pub fn children(history: &History<'_>, token: &TokenView, events: &[&EventView]) -> Vec<RecordedChild> {
-    let export = history.export;
-    let starts = (0..events.len()).filter(|&number| events[number].kind == "subworkflow_started");
-    let starts: Vec<usize> = starts.collect();
-    let mut children = Vec::new();
-    if starts.is_empty() {
-        return children;
-    }
-    let endings = next_endings(events);
-    // The error that the node has caught is part of its output.
-    let caught = Failure::deserialize(&token.output["error"]).ok().map(Rc::new);
-    let error = token.error.clone().map(Rc::new);
-    for (number, &at) in starts.iter().enumerate() {
-        let start = events[at];
-        let is_last = number + 1 == starts.len();
-        let next_start = starts.get(number + 1).map_or(events.len(), |&next| next);
-        let own = &events[at + 1..next_start];
-        let ended = own.iter().find(|event| event.kind == "subworkflow_ended");
-        let pauses = own.iter().filter_map(|event| {
-            let is_pause = match event.kind.as_str() {
-                "subworkflow_paused" => true,
-                "subworkflow_resumed" => false,
-                _other => return None,
-            };
-            Some((event.at.saturating_sub(start.at), is_pause, event.seq))
-        });
-        let ending = ended.copied().or_else(|| Some(events[endings[at + 1]?]));
-        let ended_at = ending.map_or(end_of_recording(export), |event| event.at);
-        let own_error = error.clone().filter(|_| is_last);
-        let is_refused = own_error
-            .as_ref()
-            .is_some_and(|error| REFUSALS.contains(&&*error.code));
-        children.push(RecordedChild {
-            place: place_of(
-                token,
-                (token.epoch + number as u64 + 1).saturating_sub(starts.len() as u64),
-            ),
-            pauses: pauses.collect(),
-            limit: limit_of(history, token, ending, is_last),
-            lasted_ms: ended_at.saturating_sub(start.at),
-            end: ended.map(|event| child_end(token, event, own, own_error.or_else(|| caught.clone()))),
-            is_refused: is_refused && ended.is_none(),
-            rank: ending.map_or(u64::from(u32::MAX), |event| event.seq),
-        });
-    }
-    children
-}
-
-/// Codes of a child that could not be started.
-const REFUSALS: &[&str] = &["child_id_taken"];
-
-/// For each event the next one, itself included, that ends an attempt.
-fn next_endings(events: &[&EventView]) -> Vec<Option<usize>> {
-    let mut endings = vec![None; events.len() + 1];
-    for at in (0..events.len()).rev() {
-        endings[at] = if ends_attempt(events[at]) {
-            Some(at)
-        } else {
-            endings[at + 1]
-        };
-    }
-    endings
-}
-
-/// `error`: that of the token, or the one it has caught.
-fn child_end(
-    token: &TokenView,
-    ended: &EventView,
-    own: &[&EventView],
-    error: Option<Rc<Failure>>,
-) -> ChildEnd {
-    let status = ended.fields.get("status").cloned().unwrap_or_default();
-    let status: RunStatus = serde_json::from_value(status).unwrap_or(RunStatus::Failed);
-    let failed = own
-        .iter()
-        .find(|event| matches!(event.kind.as_str(), "token_failed" | "gate_opened"));
-    let error = error.or_else(|| failed.map(|event| Rc::new(event.failure())));
-    match status {
-        RunStatus::Completed if token.output.is_null() && own_is_failed(own) => ChildEnd {
-            status,
-            output: None,
-            error,
-        },
-        RunStatus::Completed => ChildEnd {
-            status,
-            output: Some(token.output.clone()),
-            error: None,
-        },
-        RunStatus::Failed
-        | RunStatus::TimedOut
-        | RunStatus::Cancelled
-        | RunStatus::Running
-        | RunStatus::Waiting
-        | RunStatus::Paused
-        | RunStatus::Compensating => ChildEnd {
-            status,
-            output: None,
-            error: error.filter(|error| error.code != "child_ended"),
-        },
-    }
-}
-
-fn own_is_failed(own: &[&EventView]) -> bool {
-    own.iter().any(|event| event.kind == "token_failed")
 }
 
 /// The signals that a run got, with their payloads: those that a node waited for are its output.

@@ -1,4 +1,4 @@
-//! Workflows that a recorded run called. They last and end as they did.
+//! Workflows that a replay calls. They last and end as they did.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,8 +7,11 @@ use crate::base::failure::FailureClass;
 use crate::base::time::Millis;
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::start::{ParentLink, StartRun};
+use crate::replay::comparison::TOLERANCE_MS;
+use crate::replay::history::HoldCause;
 use crate::replay::outcome::ChildEnd;
-use crate::replay::recorded_calls::RecordedChild;
+use crate::replay::recorded_calls::CallPlace;
+use crate::replay::recorded_child::RecordedChild;
 use crate::replay::recorded_world::{LAST, RecordedWorld, UnknownCall, place_of};
 use crate::replay::unplayed::Unplayed;
 use crate::run::{ChildReport, ChildStatusUpdate, RunStatus, TokenId};
@@ -22,8 +25,11 @@ pub struct RecordedChildren {
 
 struct Called {
     link: ParentLink,
+    place: CallPlace,
     ends_at: Option<Millis>,
     is_cancelled: bool,
+    /// Moments at which requests stopped the clocks of the recorded run.
+    held_at: Vec<Millis>,
 }
 
 impl RecordedChildren {
@@ -81,17 +87,27 @@ impl RecordedWorld {
         }
         let shortened_to = recorded.limit.shortened_to(limit_ms);
         let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
-        let is_unknown = !self.is_unchanged
-            && recorded.end.as_ref().is_some_and(lacked_time)
-            && !recorded.limit.is_same_as(limit_ms);
+        let is_of_limit =
+            recorded.end.as_ref().is_some_and(lacked_time) && !recorded.limit.is_same_as(limit_ms);
+        let was_held = recorded
+            .holds
+            .iter()
+            .any(|hold| hold.cause == HoldCause::Decision);
+        let is_unknown = !self.is_unchanged && (is_of_limit || was_held);
         let ends_at = recorded
             .end
             .as_ref()
-            .map(|_| now.saturating_add(recorded.lasted_ms));
+            .map(|_| now.saturating_add(cut_ms.unwrap_or(recorded.lasted_ms)));
+        let held_at = recorded
+            .holds
+            .iter()
+            .map(|hold| now.saturating_add(hold.after_ms));
         let called = Called {
             link: link.clone(),
+            place: place.clone(),
             ends_at,
             is_cancelled: false,
+            held_at: held_at.collect(),
         };
         self.children
             .called
@@ -141,6 +157,26 @@ impl RecordedWorld {
             error: end.error.as_deref().cloned(),
         };
         self.send(&link.run_id, after_ms, rank, RunRequest::ChildEnded(report));
+    }
+
+    /// The clocks of the run stop, and those of the workflow that it called. What that has under way goes on, so that it may end
+    /// before its clocks go on, or later than in the recording.
+    pub(super) fn hold_child(&self, run_id: &str) {
+        let called = self.children.called.borrow();
+        let Some(child) = called.get(run_id).filter(|child| !child.is_cancelled) else {
+            return;
+        };
+        let now = self.environment.now.get();
+        let has_ended = child.ends_at.is_some_and(|at| at <= now);
+        let is_recorded = child.held_at.iter().any(|at| at.abs_diff(now) <= TOLERANCE_MS);
+        if self.is_unchanged || has_ended || is_recorded {
+            return;
+        }
+        self.unknown.borrow_mut().push(UnknownCall {
+            at: now,
+            place: child.place.clone(),
+            why: "the called workflow stops with the run, as it did not in the recording".into(),
+        });
     }
 
     /// A called workflow that would have gone on is cancelled. One whose recorded end is the cancellation ends when it did.

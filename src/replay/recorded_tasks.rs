@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use crate::base::time::parse_duration;
 use crate::definition::snapshot::Snapshot;
 use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::ActionTimeouts;
@@ -21,9 +22,9 @@ pub enum Difference {
 /// The task of an order beside the recorded one.
 pub struct ComparedTask<'a> {
     task: &'a Value,
+    /// In the versions that the run had.
+    recorded: &'a [Value],
     pub difference: Difference,
-    /// The recorded task may have begun again.
-    pub repeats: bool,
 }
 
 impl ComparedTask<'_> {
@@ -31,10 +32,98 @@ impl ComparedTask<'_> {
         steps_of(self.task)
     }
 
+    /// Its own limit, which counts beside that of its node.
+    pub fn limit_ms(&self) -> Option<u64> {
+        millis(self.task, "timeout")
+    }
+
+    /// The recorded task may have begun again.
+    pub fn repeats(&self) -> bool {
+        self.recorded.iter().any(repeats)
+    }
+
+    /// The recorded task made one call a step, whatever came of it.
+    pub fn never_retries(&self) -> bool {
+        let is_retried = |step: &Value| {
+            let execution = &step["action"]["execution"];
+            execution["on_timeout"] == "retry" || execution["retry_policy"]["max_attempts"] != 1
+        };
+        !self.repeats()
+            && !self
+                .recorded
+                .iter()
+                .any(|task| steps_of(task).iter().any(is_retried))
+    }
+
+    /// When the step is tried again, and how often, is as recorded.
+    pub fn retries_as_recorded(&self, reference: &str) -> bool {
+        let policy = |task: &Value| {
+            let execution = &step_of(task, reference)?["action"]["execution"];
+            let mut policy = execution["retry_policy"].clone();
+            // Limits are looked at call by call.
+            if let Value::Object(fields) = &mut policy {
+                fields.retain(|name, _| !name.starts_with("total_timeout"));
+            }
+            let is_none = policy.as_object().is_some_and(serde_json::Map::is_empty);
+            Some((
+                if is_none { Value::Null } else { policy },
+                execution["on_timeout"].clone(),
+            ))
+        };
+        let wanted = policy(self.task);
+        self.recorded.iter().any(|task| policy(task) == wanted)
+    }
+
+    pub fn step_limit(&self, reference: &str, actions: ActionTimeouts) -> StepLimits {
+        let step = step_of(self.task, reference);
+        step.map_or(StepLimits::default(), |step| StepLimits::of(step, actions))
+    }
+
     /// A call, all calls of a step or a retry of the task has a limit.
     pub fn has_limits(&self) -> bool {
         *self.task != without_limits(self.task)
     }
+}
+
+/// The limits of a step.
+#[derive(Clone, Copy, Default)]
+pub struct StepLimits {
+    /// Of each call.
+    pub call_ms: Option<u64>,
+    /// Of all calls together.
+    pub total_ms: Option<u64>,
+}
+
+impl StepLimits {
+    fn of(step: &Value, actions: ActionTimeouts) -> StepLimits {
+        let action = &step["action"];
+        let own = millis(step, "timeout_override").into_iter();
+        let own = own.chain(millis(&action["execution"], "timeout")).min();
+        let default = match action["kind"].as_str() {
+            Some("llm_call") => actions.llm_call_ms,
+            Some("http_request" | "mcp_tool" | "service_call" | "shell") => actions.tool_ms,
+            Some(_) | None => None,
+        };
+        StepLimits {
+            call_ms: own.or(default),
+            total_ms: millis(&action["execution"]["retry_policy"], "total_timeout"),
+        }
+    }
+}
+
+/// A length of a document, under either of its names.
+fn millis(fields: &Value, name: &str) -> Option<u64> {
+    let text = fields[name].as_str().and_then(|text| parse_duration(text).ok());
+    fields[format!("{name}_ms")].as_u64().or(text)
+}
+
+/// The step by its `ref`. The only one may have none.
+fn step_of<'a>(task: &'a Value, reference: &str) -> Option<&'a Value> {
+    let steps = steps_of(task);
+    steps
+        .iter()
+        .find(|step| step["ref"] == reference)
+        .or(steps.first())
 }
 
 fn steps_of(task: &Value) -> &[Value] {
@@ -70,8 +159,21 @@ impl RecordedTasks {
         tasks.any(|task| matches!(steps_of(task), [step] if step["action"]["execution"]["mode"] == "async"))
     }
 
+    /// A step of the node's task has this limit.
+    pub fn is_limit_of_step(&self, node: &str, reference: &str, limit_ms: u64) -> bool {
+        let tasks = self.by_node.get(node).into_iter().flatten();
+        tasks
+            .filter_map(|task| step_of(task, reference))
+            .flat_map(|step| {
+                self.actions
+                    .iter()
+                    .map(move |actions| StepLimits::of(step, *actions))
+            })
+            .any(|limits| limits.call_ms == Some(limit_ms) || limits.total_ms == Some(limit_ms))
+    }
+
     /// `task` and `actions` are those of an order.
-    pub fn compare<'a>(&self, node: &str, task: &'a Value, actions: ActionTimeouts) -> ComparedTask<'a> {
+    pub fn compare<'a>(&'a self, node: &str, task: &'a Value, actions: ActionTimeouts) -> ComparedTask<'a> {
         let recorded = self.by_node.get(node).map(Vec::as_slice).unwrap_or_default();
         let is_same = recorded.contains(task) && self.actions.contains(&actions);
         let without_limits = self::without_limits(task);
@@ -88,8 +190,8 @@ impl RecordedTasks {
         };
         ComparedTask {
             task,
+            recorded,
             difference,
-            repeats: recorded.iter().any(repeats),
         }
     }
 }

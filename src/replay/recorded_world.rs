@@ -232,6 +232,7 @@ impl RecordedWorld {
         let actions = order.action_timeouts.unwrap_or_default();
         let limits = NewLimits {
             attempt_ms: limit_ms,
+            executor_ms: order.deadline_at.map(|at| at.saturating_sub(now)),
             run_ms: order.run_ends_at.map(|at| at.saturating_sub(now)),
             actions,
         };
@@ -286,6 +287,7 @@ impl RecordedWorld {
             step_ref: None,
             is_reported: true,
             steps: Rc::default(),
+            step_limit_ms: None,
         };
         let report = end.report(order.token_id, order.epoch);
         self.report(way_back, limit_ms, LAST - 1, report);
@@ -458,6 +460,9 @@ impl World for RecordedWorld {
         }
         if let RunRequest::CancelChild { .. } = request {
             self.cancel_child(run_id);
+        }
+        if let RunRequest::HoldChild { held: true, .. } = request {
+            self.hold_child(run_id);
         }
         Some(RunResponse::Done("{}".into()))
     }

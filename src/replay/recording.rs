@@ -6,9 +6,9 @@ use crate::api::error::Error;
 use crate::base::time::Millis;
 use crate::protocol::run::GateDecision;
 use crate::replay::export::{Export, GateView};
-use crate::replay::recorded_calls::{
-    History, RecordedAttempt, RecordedChild, attempts, children, events_by_token,
-};
+use crate::replay::history::{History, events_by_token};
+use crate::replay::recorded_calls::{RecordedAttempt, attempts};
+use crate::replay::recorded_child::{RecordedChild, children};
 use crate::replay::recorded_requests::{RecordedRequest, requests};
 use crate::replay::recorded_tasks::RecordedTasks;
 use crate::run::GateKind;
@@ -49,10 +49,9 @@ impl Recording {
         };
         for token in &export.tokens {
             if let Some(events) = by_token.get(token.id.as_str()) {
-                let is_async = tasks.is_async(&token.node_key());
                 recording
                     .attempts
-                    .extend(attempts(&looked_up, token, events, is_async));
+                    .extend(attempts(&looked_up, token, events, tasks));
                 recording.children.extend(children(&looked_up, token, events));
             }
         }

@@ -96,8 +96,10 @@ fn what_a_call_would_have_answered_that_was_cut_is_not_known() {
 #[test]
 fn a_call_that_is_under_way_has_not_answered_yet() {
     let nodes = json!([{"id": "work", "action_id": "work", "timeout": "1m"}]);
+    let once = json!({"retry_policy": {"max_attempts": 1}});
+    let action = json!({"id": "work", "kind": "service_call", "execution": once, "implementation": {"binding": "PEER"}});
     let export = recorded(json!({
-        "workflow": chain(nodes, json!({})),
+        "workflow": chain(nodes, json!({"actions": [action]})),
         "mocks": [{"node": "work", "after": "40s", "result": {}}],
         "until": "9s",
     }));

@@ -7,6 +7,7 @@ mod limits;
 mod patches;
 mod policies;
 mod retries;
+mod soundness;
 
 use curfew::api::error::Error;
 use curfew::definition::timeouts::TimeoutRules;

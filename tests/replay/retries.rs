@@ -160,6 +160,22 @@ fn a_failure_that_the_task_went_on_with_may_have_lacked_time() {
 }
 
 #[test]
+fn the_step_that_was_stopped_is_recorded_not_one_that_failed_before() {
+    let steps = json!([
+        {"ref": "first", "action_id": "c", "on_failure": "continue"},
+        {"ref": "second", "action_id": "c", "timeout_override": "50ms"},
+    ]);
+    let task = json!({"id": "t", "steps": steps});
+    let more = json!({"tasks": [task], "nodes": [{"id": "a", "task_id": "t", "timeout": "5s"}]});
+    let export = retried(json!({}), more, &[("20ms", "bad_request"), ("10s", OK)]);
+    let timeout = &export["timeouts"][0];
+    assert_eq!(timeout["last_known_state"]["step_ref"], "second");
+    assert_eq!(timeout["timeout_event"]["timeout_ms"], 50);
+    let unchanged = what_if(&export, Value::Null);
+    assert_eq!(unchanged["recorded"], unchanged["replayed"]);
+}
+
+#[test]
 fn a_gate_that_decided_by_itself_decides_by_its_new_limit() {
     for policy in ["approve", "reject"] {
         let gate = json!({"id": "g", "gate": {"timeout": "800ms", "on_timeout": policy}});

@@ -295,6 +295,41 @@ fn the_record_names_the_limit_that_passed() {
     }
 }
 
+#[test]
+fn the_report_of_a_step_shows_which_limit_passed() {
+    let both = json!({"timeout": "2s", "retry_policy": {"total_timeout": "7s"}});
+    let steps = json!([step("s", both), step("other", json!({}))]);
+    let document = with(
+        task(steps, json!({"timeout": "9s"})),
+        json!({"timeout": "9300ms"}),
+    );
+    // How long the step took, and the retries before its last call: when the call before failed, and the delay after it.
+    for (duration_ms, retries, limit_ms) in [
+        (2_000, vec![], 2_000),
+        (5_000, vec![(2_000, 1_000)], 2_000),
+        (7_000, vec![(2_000, 1_000), (5_000, 1_500)], 7_000),
+        // The task's limit came first, also where that of the attempt is within the grace.
+        (1_200, vec![], 9_000),
+        (4_000, vec![(2_000, 1_000)], 9_000),
+    ] {
+        let mut report = stopped("t1@1", "s");
+        let retries: Vec<Value> = retries
+            .iter()
+            .map(|(after, delay)| json!({"class": "timeout", "code": "c", "delay_ms": delay, "after_ms": after}))
+            .collect();
+        let step = json!({"ref": "s", "status": "timed_out", "attempts": retries.len() + 1, "duration_ms": duration_ms, "retries": retries});
+        report.steps = vec![serde_json::from_value(step).expect("a step")];
+        let mut run = Driver::start(document.clone());
+        run.at(START + 9_000).report(report);
+        let record = run.records().pop().expect("a record");
+        assert_eq!(
+            record.timeout_event.timeout_ms,
+            Some(limit_ms),
+            "{duration_ms} {retries:?}"
+        );
+    }
+}
+
 /// A long deadline for retries does not change how an attempt is sent.
 #[test]
 fn retries_do_not_change_the_lane() {

@@ -142,10 +142,11 @@ impl Run {
             .iter()
             .filter(|step| step.status == StepStatus::Completed)
             .count();
+        // The last one: the task went on after those that failed before.
         let stopped = token
             .steps
             .iter()
-            .find(|step| matches!(step.status, StepStatus::TimedOut | StepStatus::Failed))
+            .rfind(|step| matches!(step.status, StepStatus::TimedOut | StepStatus::Failed))
             .map(|step| step.reference.clone());
         let mut progress = json!({"steps_completed": completed, "steps_total": total});
         let known = token.progress.as_deref();

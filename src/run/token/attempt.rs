@@ -141,18 +141,39 @@ impl Run {
         self.note_token_timeout(id, action, record);
     }
 
-    /// The limit that passed: of the attempt, or before it of a call.
+    /// The limit that passed: of the attempt, or before it of its task or of a step.
     fn passed_limit_ms(&self, token: &Token, reported: Option<&Reported>) -> Option<u64> {
         let step_ref = match reported {
             Some(Reported::Stopped { step_ref, .. }) => step_ref.as_deref(),
             Some(Reported::NoCallback) | None => None,
         };
-        // The grace allows for clock skew between machines.
-        let soon = self.changes.now.saturating_add(self.settings.grace_ms);
-        let of_step = step_ref.filter(|_| !token.deadline.has_passed(soon));
-        of_step
-            .and_then(|step_ref| self.step_limit_ms(token.node, step_ref))
-            .or(token.deadline.timeout_ms)
+        let of_step = step_ref.and_then(|step_ref| self.passed_step_limit_ms(token, step_ref));
+        let of_task = self
+            .snapshot
+            .task_of(token.node)
+            .and_then(|task| task.task.timeout.millis());
+        let is_reported = matches!(reported, Some(Reported::Stopped { .. }));
+        // Its executor keeps the limit of the task beside a longer one of the node.
+        let of_attempt = of_task
+            .filter(|_| is_reported)
+            .into_iter()
+            .chain(token.deadline.timeout_ms)
+            .min();
+        of_step.or(of_attempt)
+    }
+
+    fn passed_step_limit_ms(&self, token: &Token, step_ref: &str) -> Option<u64> {
+        let limits = self.step_limits(token.node, step_ref)?;
+        let step = token.steps.iter().rfind(|step| step.reference == step_ref);
+        match step.and_then(|step| Some((step.last_call_ms()?, step.duration_ms))) {
+            Some((call_ms, step_ms)) => limits.passed_after(call_ms, step_ms),
+            // How long it took is not known. The grace allows for clock skew between machines.
+            None => {
+                let soon = self.changes.now.saturating_add(self.settings.grace_ms);
+                let of_step = limits.call_ms.or(limits.total_ms);
+                of_step.filter(|_| !token.deadline.has_passed(soon))
+            }
+        }
     }
 
     pub(in crate::run) fn note_token_timeout(

@@ -22,6 +22,26 @@ pub struct ExecutionLimit {
     pub without_retries: Limit,
 }
 
+/// The limits of a step.
+#[derive(Clone, Copy)]
+pub(in crate::run) struct StepLimits {
+    /// Of each call.
+    pub call_ms: Option<u64>,
+    /// Of all calls together.
+    pub total_ms: Option<u64>,
+}
+
+impl StepLimits {
+    /// The limit that had passed when the last call, and with it the step, had taken so long.
+    pub fn passed_after(self, call_ms: u64, step_ms: u64) -> Option<u64> {
+        let passed = |limit: Option<u64>, took: u64| limit.filter(|limit| took + TIMER_EARLY_MS >= *limit);
+        passed(self.total_ms, step_ms).or_else(|| passed(self.call_ms, call_ms))
+    }
+}
+
+/// A timer may ring so much before its time, by the clock that measures a call.
+const TIMER_EARLY_MS: u64 = 5;
+
 impl ExecutionLimit {
     fn of(source: LimitSource, limit: Limit) -> ExecutionLimit {
         ExecutionLimit {
@@ -150,15 +170,16 @@ impl Run {
         Some(limits).filter(|limits| *limits != ActionTimeouts::default())
     }
 
-    /// The limit that a step of the node's task passed before the attempt's own: of a call, else of all its calls.
-    pub(in crate::run) fn step_limit_ms(&self, node: usize, step_ref: &str) -> Option<u64> {
+    pub(in crate::run) fn step_limits(&self, node: usize, step_ref: &str) -> Option<StepLimits> {
         let task = &self.snapshot.task_of(node)?.task;
         let step = task.steps.iter().find(|step| step.reference == step_ref)?;
         let StepAction::Inline(action) = &step.action else {
             return None;
         };
-        let call_ms = self.snapshot.call_limit(step, action).millis();
-        call_ms.or(action.retry.total_timeout.millis())
+        Some(StepLimits {
+            call_ms: self.snapshot.call_limit(step, action).millis(),
+            total_ms: action.retry.total_timeout.millis(),
+        })
     }
 
     /// Whether an attempt with this limit could only make one call that times out: the executor had no time to make it again.
