@@ -40,6 +40,14 @@ export function moment(at: number, now = at): string {
   return new Date(now).toDateString() === date.toDateString() && now !== at ? time : `${day} ${time}`;
 }
 
+/** The time zone of moments here, as `UTC+01:00`. */
+export function zone(at: number): string {
+  const minutes = -new Date(at).getTimezoneOffset();
+  if (Number.isNaN(minutes)) return "";
+  const length = Math.abs(minutes);
+  return `UTC${minutes < 0 ? "-" : "+"}${two(Math.floor(length / 60))}:${two(length % 60)}`;
+}
+
 const UNITS: Record<string, number> = { ms: 1, s: SECOND, m: MINUTE, h: HOUR, d: DAY };
 
 /** The milliseconds of `90s`, `1h30m`, `1.5h`, `2d`. Undefined for anything else. */

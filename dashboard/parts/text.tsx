@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { cut, pretty, SHOWN_CHARACTERS, visible } from "../logic/safe_text.ts";
 import { lookOf } from "../logic/statuses.ts";
-import { ago, bytes, moment, words } from "../logic/words.ts";
+import { ago, bytes, moment, words, zone } from "../logic/words.ts";
 import { now } from "../state/clock.ts";
 import { Icon } from "./icon.tsx";
 
@@ -60,7 +60,7 @@ export function Status({ status }: { status: string }) {
 
 /** A moment in words, exact in its title. */
 export const When = ({ at }: { at: number }) => (
-  <time class="nowrap number" dateTime={Number.isFinite(at) && Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : ""} title={moment(at)}>
+  <time class="nowrap number" dateTime={Number.isFinite(at) && Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : ""} title={`${moment(at)} ${zone(at)}`}>
     {ago(at, now.value)}
   </time>
 );

@@ -7,7 +7,7 @@ import { budgetEnd } from "../logic/limits.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { domainOf, eventsByToken, gateStopsOf, laneOf, pausesOf, shifted, ticksOf, zoomed, type Domain, type Lane, type Stop } from "../logic/timeline.ts";
 import { duration } from "../logic/words.ts";
-import { prefersLessMotion } from "../state/clock.ts";
+import { currentTime, prefersLessMotion } from "../state/clock.ts";
 import type { RunStore } from "../state/run_store.ts";
 import { BudgetLane } from "./budget_lane.tsx";
 import { Icon } from "./icon.tsx";
@@ -47,7 +47,7 @@ export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }:
   const rowsElement = useRef<HTMLDivElement>(null);
   const nowLine = useRef<HTMLDivElement>(null);
   const shown = useRef<Domain | undefined>(undefined);
-  const frame = useSignal(Date.now());
+  const frame = useSignal(currentTime());
 
   const isLive = store.stillAt === undefined && !isEnded(run.status);
   const now = store.stillAt ?? (isLive ? Math.max(frame.value, run.started_at) : (run.ended_at ?? run.started_at + run.duration_ms));
@@ -96,7 +96,7 @@ export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }:
     if (!isLive) return;
     let request = 0;
     const step = (): void => {
-      const at = Date.now();
+      const at = currentTime();
       const { x, width, domain } = line.current;
       if (nowLine.current) nowLine.current.style.transform = `translateX(${Math.min(Math.max(x(at), -2), width + 2)}px)`;
       const pixel = (domain.to - domain.from) / width;

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Timeout } from "../../client/index.ts";
 import { tokenPath } from "../logic/routes.ts";
-import { bytes, count, duration, words } from "../logic/words.ts";
+import { bytes, count, duration, moment, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
 import type { RunStore } from "../state/run_store.ts";
 import { Json, Problem, Text } from "./text.tsx";
@@ -39,7 +39,7 @@ function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: b
             {state.token_id}
           </a>
         )}
-        <span class="muted small number">{event.timestamp}</span>
+        <span class="muted small number">{moment(Date.parse(event.timestamp))}</span>
       </header>
       <div class="body stack">
         <p>

@@ -1,6 +1,7 @@
 // The connection to the API: the client, the credential, what the credential may do, and whether the server answers.
 import { batch, computed, effect, signal } from "@preact/signals";
 import { createClient, CurfewError, type Client, type Fetch, type Identity } from "../../client/index.ts";
+import { noteServerDate } from "./clock.ts";
 
 const STORED_TOKEN = "curfew-token";
 /** How often a lost server is tried. */
@@ -24,8 +25,10 @@ export const connections = signal(0);
 
 /** Requests of a page that has been left, and of calls that were given up, say nothing about the server. */
 const watched: Fetch = async (url, init) => {
+  const askedAt = Date.now();
   try {
     const response = await fetch(url, init);
+    noteServerDate(response.headers.get("date"), askedAt, Date.now());
     // The API redirects nobody: this is the way to the login page of Access, which a page has to go itself.
     if (response.type === "opaqueredirect") signInReason.value = "the session of Cloudflare Access has ended";
     if (response.status === 401) {
