@@ -11,6 +11,8 @@ const PAGE = 200;
 const REFRESH_MS = 250;
 /** A run that has ended may be retried by someone else. */
 const ENDED_EVERY_MS = 5_000;
+/** How long a page has to be out of sight until its stream is closed. */
+const HIDDEN_MS = 5_000;
 
 export type RunStore = ReturnType<typeof openRun>;
 
@@ -100,6 +102,7 @@ export function openRun(id: string) {
   /** Watches until the run ends or the connection is lost; `connections` begins it anew. */
   async function watch(current: Client): Promise<void> {
     watching?.abort();
+    if (globalThis.document.hidden) return;
     const own = (watching = new AbortController());
     let batch: (RunEvent | ProgressEvent)[] = [];
     const flush = (): void => {
@@ -124,6 +127,18 @@ export function openRun(id: string) {
       if (watching === own) watching = undefined;
     }
   }
+
+  // Browsers have six connections to a host without HTTP/2: tabs that nobody looks at must not hold them.
+  let hiddenSince: ReturnType<typeof setTimeout> | undefined;
+  const onVisibility = (): void => {
+    clearTimeout(hiddenSince);
+    if (globalThis.document.hidden) hiddenSince = setTimeout(() => watching?.abort(), HIDDEN_MS);
+    else {
+      refresh();
+      if (!watching) void watch(client.peek());
+    }
+  };
+  globalThis.document.addEventListener("visibilitychange", onVisibility);
 
   const stop = effect(() => {
     connections.value;
@@ -160,6 +175,8 @@ export function openRun(id: string) {
     close(): void {
       stop();
       clearInterval(timer);
+      clearTimeout(hiddenSince);
+      globalThis.document.removeEventListener("visibilitychange", onVisibility);
       closed.abort();
       watching?.abort();
     },

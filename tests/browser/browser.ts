@@ -12,6 +12,7 @@ export interface PageOptions {
   width?: number;
   height?: number;
   reducedMotion?: boolean;
+  timezone?: string;
 }
 
 export interface Browser {
@@ -46,9 +47,9 @@ export async function startBrowser(): Promise<Browser> {
   return {
     foreign,
     problems,
-    async open({ dark = false, width = 1280, height = 900, reducedMotion = false } = {}) {
+    async open({ dark = false, width = 1280, height = 900, reducedMotion = false, timezone } = {}) {
       if (!browser) throw new Error("chromium has ended");
-      const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: reducedMotion ? "reduce" : "no-preference" });
+      const context = await browser.newContext({ viewport: { width, height }, colorScheme: dark ? "dark" : "light", reducedMotion: reducedMotion ? "reduce" : "no-preference", timezoneId: timezone });
       // Long: other processes of the machine may have it for a while.
       context.setDefaultTimeout(30_000);
       watch(context);
