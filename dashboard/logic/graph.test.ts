@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Token } from "../../client/index.ts";
-import { edgeKey, graphOf, layoutInput, nodeStates, shownEdge, takenEdges, warningsByNode } from "./graph.ts";
+import { edgeKey, graphOf, layoutInput, nodeStates, shownEdge, shownKind, shownName, shownVisits, takenEdges, warningsByNode } from "./graph.ts";
 import { layoutKey } from "./graph_key.ts";
 import { layout } from "./graph_layout.ts";
 
@@ -37,7 +37,26 @@ test("a node shows what needs attention, its counts and its round", () => {
   ]);
   assert.deepEqual(states.get("think"), { status: "executing", counts: [["completed", 1], ["executing", 1]], visits: 2, round: 2 });
   assert.deepEqual([states.get("fan")?.status, states.get("fan")?.round], ["failed", 1]);
-  assert.equal(states.get("odd")?.status, "cancelled");
+  assert.equal(states.get("odd")?.status, "frozen");
+});
+
+test("what stands at a node: how many of its tokens have ended, or the round", () => {
+  const state = (counts: [string, number][], round = 1) => ({ status: "executing", counts, visits: counts.reduce((sum, [, count]) => sum + count, 0), round });
+  assert.equal(shownVisits(state([["executing", 1]])), "");
+  assert.equal(shownVisits(state([["completed", 600], ["failed", 400]])), "1,000");
+  assert.equal(shownVisits(state([["completed", 10], ["failed", 10], ["executing", 10]])), "20 of 30");
+  assert.equal(shownVisits(state([["completed", 4], ["executing", 1]], 5)), "round 5");
+});
+
+test("a node is wide enough for its limit, and what is cut says so", () => {
+  const [node] = graphOf({ nodes: [{ id: "call", action_id: "ask", timeout: "900ms" }] }).nodes;
+  assert.ok(node!.width >= "action ask · 900ms".length * 6 + 24, `${node!.width}`);
+  assert.equal(shownKind(node!), "action ask · 900ms");
+  const long = "a-node-with-an-id-as-long-as-the-api-takes-0123456789-0123456789";
+  assert.ok(shownName(long).endsWith("…"));
+  assert.ok(shownName(long).length * 7.4 + 42 <= 300);
+  assert.equal(shownName("\u202eevil"), "⟨U+202E⟩evil");
+  assert.ok(shownEdge({ id: "e", from: "a", to: "b", on: "success", label: "x".repeat(80) }).endsWith("…"));
 });
 
 test("the path that was taken", () => {

@@ -2,7 +2,7 @@
 // anything: what is not understood is left out, never thrown at.
 import type { Problem, RunEvent, Token } from "../../client/index.ts";
 import type { GraphInput } from "./graph_key.ts";
-import { cut } from "./safe_text.ts";
+import { short, visible } from "./safe_text.ts";
 import { isEnded } from "./statuses.ts";
 
 type Json = Record<string, any>;
@@ -36,7 +36,13 @@ export interface Graph {
 
 const NODE_HEIGHT = 46;
 const WARNING_HEIGHT = 16;
+/** Of the name of a node, and of the smaller text below it. */
 const CHARACTER = 7.4;
+const SMALL_CHARACTER = 6.4;
+const WIDTH_MAX = 300;
+/** The margins, and the room for the sign of a state. */
+const WIDTH_BESIDE_NAME = 42;
+const WIDTH_BESIDE_KIND = 24;
 
 export function graphOf(document: unknown): Graph {
   const source = isObject(document) ? document : {};
@@ -44,7 +50,9 @@ export function graphOf(document: unknown): Graph {
     .filter(({ id }) => typeof id === "string")
     .map((node): GraphNode => {
       const kind = kindOf(node);
-      return { id: node["id"], kind, limit: limitOf(node), width: Math.min(Math.max(Math.max(node["id"].length, kind.length) * CHARACTER + 42, 116), 300), height: NODE_HEIGHT };
+      const limit = limitOf(node);
+      const wanted = Math.max(shownName(node["id"]).length * CHARACTER + WIDTH_BESIDE_NAME, shownKind({ kind, limit }).length * SMALL_CHARACTER + WIDTH_BESIDE_KIND, 116);
+      return { id: node["id"], kind, limit, width: Math.min(wanted, WIDTH_MAX), height: NODE_HEIGHT };
     });
   const known = new Set(nodes.map(({ id }) => id));
   const edges = objectsIn(source["transitions"])
@@ -58,6 +66,14 @@ export function graphOf(document: unknown): Graph {
     }));
   return { nodes, edges };
 }
+
+const NAME_CHARACTERS = Math.floor((WIDTH_MAX - WIDTH_BESIDE_NAME) / CHARACTER);
+const KIND_CHARACTERS = Math.floor((WIDTH_MAX - WIDTH_BESIDE_KIND) / SMALL_CHARACTER);
+
+/** What a node shows of its name. */
+export const shownName = (id: string): string => short(visible(id), NAME_CHARACTERS - 1);
+/** What it runs, and its own limit, as far as there is room. */
+export const shownKind = ({ kind, limit }: Pick<GraphNode, "kind" | "limit">): string => short(visible([kind, limit].filter(Boolean).join(" · ")), KIND_CHARACTERS - 1);
 
 function kindOf(node: Json): string {
   if (node["gate"]) return "gate";
@@ -98,7 +114,7 @@ export const layoutInput = ({ nodes, edges }: Graph): GraphInput => ({
 /** How often it was passed, unless that is what the document says anyway; what it follows; its condition. */
 export function shownEdge({ on, label }: Graph["edges"][number], times = 0): string {
   const passed = times > 1 && !label.startsWith(`×${times}`) ? `×${times}` : "";
-  return cut([passed, on === "success" ? "" : `on ${on}`, label].filter((part) => part !== "").join(" "), LABEL_CHARACTERS).shown;
+  return short(visible([passed, on === "success" ? "" : `on ${on}`, label].filter((part) => part !== "").join(" ")), LABEL_CHARACTERS - 1);
 }
 
 /** What a run has done at a node. */
@@ -133,10 +149,18 @@ export function nodeStates(tokens: readonly Token[]): Map<string, NodeState> {
     }
     const live = list.filter(({ status }) => !isEnded(status));
     // A round that is under way says more than one that failed before it.
-    const status = (live.length > 0 ? live : list.slice(-1)[0]!.branch ? list : list.slice(-1)).reduce((most, token) => (rank(token.status) < rank(most) ? token.status : most), "cancelled");
+    const status = (live.length > 0 ? live : list.at(-1)!.branch ? list : list.slice(-1)).reduce((most, token) => (rank(token.status) < rank(most.status) ? token : most)).status;
     states.set(node, { status, counts: [...counts].sort((a, b) => b[1] - a[1]), visits: list.length, round: Math.max(...instances.values()) });
   }
   return states;
+}
+
+/** What stands at a node: the round of a loop, or how many of its tokens have ended. */
+export function shownVisits({ visits, round, counts }: NodeState): string {
+  if (visits <= 1) return "";
+  if (round > 1) return `round ${round.toLocaleString("en")}`;
+  const ended = counts.reduce((sum, [status, count]) => (isEnded(status) ? sum + count : sum), 0);
+  return ended === visits ? visits.toLocaleString("en") : `${ended.toLocaleString("en")} of ${visits.toLocaleString("en")}`;
 }
 
 /** How often each pair of nodes was passed. */

@@ -1,7 +1,7 @@
 // Draws a graph as SVG: nodes with their state, the path taken, zoom, pan, a search, and keys for all of it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Problem } from "../../client/index.ts";
-import { edgeKey, layoutInput, shownEdge, warningLabel, type Graph, type NodeState } from "../logic/graph.ts";
+import { edgeKey, layoutInput, shownEdge, shownKind, shownName, shownVisits, warningLabel, type Graph, type NodeState } from "../logic/graph.ts";
 import type { Placed } from "../logic/graph_key.ts";
 import { cut, visible } from "../logic/safe_text.ts";
 import { lookOf } from "../logic/statuses.ts";
@@ -157,7 +157,7 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
               const points = isLoop ? loopOf(placed.nodes[edge.from], graph.nodes.find(({ id }) => id === edge.from)?.width ?? 0) : (placed.edges[String(index)] ?? []);
               const times = taken?.get(edgeKey(edge.from, edge.to)) ?? 0;
               const look = times > 0 ? "taken" : edge.on === "success" ? "plain" : "failure";
-              const label = visible(shownEdge(edge, times));
+              const label = shownEdge(edge, times);
               const middle = placed.labels[String(index)];
               const side = points[Math.floor(points.length / 2)];
               return (
@@ -177,9 +177,10 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
               const state = states?.get(node.id);
               const look = state && lookOf(state.status);
               const list = warnings?.get(node.id);
-              const name = visible(cut(node.id, 34).shown);
-              const kind = visible(cut([node.kind, node.limit].filter(Boolean).join(" · "), 38).shown);
-              const visits = !state || state.visits <= 1 ? "" : state.round > 1 ? `round ${state.round}` : String(state.visits);
+              const name = shownName(node.id);
+              const kind = shownKind(node);
+              const visits = state ? shownVisits(state) : "";
+              const counts = state?.counts.map(([status, count]) => `${count.toLocaleString("en")} ${words(status)}`).join(", ");
               return (
                 <g
                   key={node.id}
@@ -188,12 +189,13 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                   transform={`translate(${place.x - node.width / 2} ${place.y - node.height / 2})`}
                   tabindex={0}
                   role="button"
-                  aria-label={[name, kind, visits, list && warningLabel(list), state?.counts.map(([status, count]) => `${count} ${words(status)}`).join(", "), list && list.length > 1 && list.map(({ code }) => words(code)).join(", ")].filter(Boolean).join(" ")}
+                  aria-label={[name, kind, visits, list && warningLabel(list), counts, list && list.length > 1 && list.map(({ code }) => words(code)).join(", ")].filter(Boolean).join(" ")}
                   onClick={() => onChoose?.(node.id)}
                   onKeyDown={(event) => {
                     if (event.key === "Enter" || event.key === " ") (event.preventDefault(), onChoose?.(node.id));
                   }}
                 >
+                  <title>{visible([node.id, [node.kind, node.limit].filter(Boolean).join(" · "), counts, ...(list ?? []).map(({ message }) => message)].filter(Boolean).join("\n"))}</title>
                   <rect class="box" width={node.width} height={node.height} rx={7} />
                   <text class="node-name" x={12} y={19}>
                     {name}
@@ -206,8 +208,9 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                       <svg x={-14} y={6} width={13} height={13}>
                         <Icon name={look!.shape} size={13} />
                       </svg>
+                      {/* Beyond the corner: an arrow comes to the middle. */}
                       {visits && (
-                        <text class="node-count" x={4} y={-5} text-anchor="end">
+                        <text class="node-count" x={26} y={-5} text-anchor="end">
                           {visits}
                         </text>
                       )}
@@ -221,7 +224,6 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                       <text class="warning-text" x={12} y={51}>
                         {visible(cut(warningLabel(list), 38).shown)}
                       </text>
-                      <title>{list.map(({ message }) => message).join("\n")}</title>
                     </g>
                   )}
                 </g>
