@@ -68,3 +68,10 @@ test("references are those that the document does not hold itself", () => {
     { kind: "workflows", id: "inner", version: undefined },
   ]);
 });
+
+test("a gate that needs four eyes is decided: nobody has started the run that is simulated", () => {
+  const gated = { nodes: [null, { id: "ask", gate: { four_eyes: true, timeout: "4m" } }] };
+  const request = requestOf(gated, { workflows: [gated] }, scenarioOf(gated, {}));
+  const without = { nodes: [null, { id: "ask", gate: { timeout: "4m" } }] };
+  assert.deepEqual([request["workflow"], request["documents"]], [without, { workflows: [without] }]);
+});

@@ -79,14 +79,25 @@ export function requestOf(document: unknown, documents: Json, scenario: Scenario
   const { input, calls, gates, signals, lengths } = scenario;
   return {
     op: "simulate",
-    workflow: patched(document, patchOf(limitsOf(document), lengths)),
-    documents,
+    workflow: withoutFourEyes(patched(document, patchOf(limitsOf(document), lengths))),
+    documents: { ...documents, ...(Array.isArray(documents["workflows"]) && { workflows: documents["workflows"].map(withoutFourEyes) }) },
     input,
     mocks: calls.flatMap(mocksOf),
     // As often as the gate opens: in a loop, in each branch.
     people: gates.filter(({ choice }) => choice !== "").flatMap((gate) => Array.from({ length: gate.gate === "timeout" ? 1 : 50 }, () => decisionOf(gate))).slice(0, 1_000),
     signals: signals.filter(({ comes }) => comes).map(({ name, afterMs }) => ({ name, at: Math.round(afterMs), payload: {} })),
   };
+}
+
+/** A run that is simulated is started by nobody, and who decides is not what a simulation is asked about. */
+function withoutFourEyes(document: unknown): unknown {
+  if (!isObject(document) || !Array.isArray(document["nodes"])) return document;
+  const nodes = document["nodes"].map((node) => {
+    if (!isObject(node) || !isObject(node["gate"]) || node["gate"]["four_eyes"] === undefined) return node;
+    const { four_eyes: _, ...gate } = node["gate"];
+    return { ...node, gate };
+  });
+  return { ...document, nodes };
 }
 
 function mocksOf({ mock, afterMs, outcome }: SimulatedCall): Json[] {

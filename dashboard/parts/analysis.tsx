@@ -20,11 +20,14 @@ export const useAnalysis = (id: string, version: number | undefined): Polled<Ana
 const span = (happy: number | null, worst: number | null, text: (value: number) => string): string =>
   happy !== null && happy === worst ? text(happy) : `${happy === null ? "unknown" : text(happy)} to ${worst === null ? "no bound" : text(worst)}`;
 
-export function Facts({ facts }: { facts: WorkflowFacts }) {
+/** What the longest wait is for: its node, or what the analysis says. */
+const waitFor = (pointer: string | undefined | null, document: unknown): string => (pointer ? nodesAt(document, pointer)[0] || pointer : "without a decision");
+
+export function Facts({ facts, document }: { facts: WorkflowFacts; document: unknown }) {
   const { ends, duration_max_ms, tokens_alive_max, rows_written, dollars, longest_wait } = facts;
   const figures: [title: string, value: string, more: string][] = [
     ["Longest run", duration_max_ms === null ? "no bound" : duration(duration_max_ms), ends.surely ? "every run ends by itself" : ends.reason],
-    ["Longest wait", longest_wait.ms === null ? "no bound" : duration(longest_wait.ms), longest_wait.pointer ?? "without a decision"],
+    ["Longest wait", longest_wait.ms === null ? "no bound" : longest_wait.ms === 0 ? "none" : duration(longest_wait.ms), longest_wait.ms === 0 ? "for a person, a time or a signal" : `at ${waitFor(longest_wait.pointer, document)}`],
     ["Tokens at once", tokens_alive_max.toLocaleString("en"), "at most"],
     ["Rows written", span(rows_written.happy, rows_written.worst, (rows) => rows.toLocaleString("en")), "if all goes well, and at most"],
     ["Price of a million runs", span(dollars.happy, dollars.worst, priceOfMillion), "if all goes well, and at most"],
