@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Gate, Timeout, Token } from "../../client/index.ts";
-import { byDeadline, doneSoFar, needsFourEyes, recordOf, withoutDecision } from "./gates.ts";
+import { byDeadline, doneSoFar, fourEyes, promptOf, recordOf, stateOf, withoutDecision } from "./gates.ts";
 
 const gate = (fields: Partial<Gate>) => ({ id: "g", kind: "node", node_id: "ask", opened_at: 0, timeout_at: null, ...fields }) as Gate;
 
@@ -16,7 +16,25 @@ test("what happens without a decision", () => {
   assert.equal(withoutDecision(gate({ timeout_at: 60_000 }), document), "Without a decision it counts as approved after 1m 00s.");
   assert.equal(withoutDecision(gate({ timeout_at: 60_000, kind: "workflow_timeout", node_id: null }), document), "Without a decision the run fails after 1m 00s.");
   assert.equal(withoutDecision(gate({ timeout_at: 60_000 }), null), "Without a decision the node fails after 1m 00s.");
-  assert.deepEqual([needsFourEyes(gate({}), document), needsFourEyes(gate({}), undefined)], [true, false]);
+});
+
+test("who may decide where four eyes are needed", () => {
+  const document = { nodes: [{ id: "ask", gate: { four_eyes: true } }] };
+  assert.equal(fourEyes(gate({}), document, "ada", "ben"), "Another person than ada has to decide.");
+  assert.equal(fourEyes(gate({}), document, "ada", "ada"), "You have started the run: another person has to decide.");
+  assert.match(fourEyes(gate({}), document, null, "ada") ?? "", /without a name: nobody can decide/);
+  assert.deepEqual([fourEyes(gate({}), undefined, "ada", "ada"), fourEyes(gate({ node_id: "other" }), document, "ada", "ada")], [undefined, undefined]);
+});
+
+test("the question of a gate, and what comes with it", () => {
+  assert.deepEqual(promptOf(gate({ prompt: "Pay?" })), { text: "Pay?", more: undefined });
+  assert.deepEqual(promptOf(gate({ prompt: { text: "Retry it?", error: { code: "http_422" } } as never })), { text: "Retry it?", more: { error: { code: "http_422" } } });
+  assert.deepEqual(promptOf(gate({ prompt: { question: 1 } as never })), { text: '{\n  "question": 1\n}', more: undefined });
+});
+
+test("the state of a run in a sentence", () => {
+  assert.equal(stateOf({ duration_ms: 51_000, timeout_ms: 7_200_000, counts: { completed: 1, awaiting_human: 2 } } as never), "It has taken 51 s; its limit is 2h 00m. 3 tokens: 1 completed, 2 awaiting human.");
+  assert.equal(stateOf({ duration_ms: 51_000, timeout_ms: null, counts: {} } as never), "It has taken 51 s.");
 });
 
 test("what was done so far, and what was under way", () => {

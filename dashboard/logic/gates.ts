@@ -1,14 +1,26 @@
 // Gates in the order in which they should be decided, and what happens without a decision.
-import type { Gate, Timeout, Token } from "../../client/index.ts";
+import type { Gate, Run, Timeout, Token } from "../../client/index.ts";
+import { pretty } from "./safe_text.ts";
 import { isEnded } from "./statuses.ts";
-import { duration } from "./words.ts";
+import { count, duration, words } from "./words.ts";
 
 /** The nearest deadline first; gates without one come last, the oldest first. */
 export const byDeadline = (gates: readonly Gate[]): Gate[] =>
   [...gates].sort((a, b) => (a.timeout_at ?? Infinity) - (b.timeout_at ?? Infinity) || a.opened_at - b.opened_at);
 
+/** Its own name on a page with gates of many runs. */
+export const gateKey = (gate: Gate): string => `gate-${gate.run_id}-${gate.id}`;
+
 type Json = Record<string, any>;
 const isObject = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The question of a gate. One that Curfew opened after a failure has more than its text. */
+export function promptOf({ prompt }: Gate): { text: string; more: unknown } {
+  if (typeof prompt === "string") return { text: prompt, more: undefined };
+  if (!isObject(prompt) || typeof prompt["text"] !== "string") return { text: pretty(prompt), more: undefined };
+  const { text, ...more } = prompt;
+  return { text, more: Object.keys(more).length > 0 ? more : undefined };
+}
 
 const WITHOUT: Record<string, string> = {
   fail: "the node fails",
@@ -37,10 +49,20 @@ export const CHOICES: Record<string, Record<string, string>> = {
   escalation: { retry: "retry: the node is tried again", fail: "fail: the node fails, and its failure routes are taken", skip: "skip: the node counts as completed, without a result" },
 };
 
-/** Whether the one who started the run may not decide. */
-export function needsFourEyes(gate: Gate, document: unknown): boolean {
+/** Who may not decide, where the gate says it: the one who started the run. `me` is the name of the reader. */
+export function fourEyes(gate: Gate, document: unknown, startedBy: string | null | undefined, me: string | null | undefined): string | undefined {
   const nodes = isObject(document) && Array.isArray(document["nodes"]) ? document["nodes"] : [];
-  return nodes.some((node: unknown) => isObject(node) && node["id"] === gate.node_id && node["gate"]?.["four_eyes"] === true);
+  if (!nodes.some((node: unknown) => isObject(node) && node["id"] === gate.node_id && node["gate"]?.["four_eyes"] === true)) return undefined;
+  if (!startedBy) return "Who starts the run may not decide, and this run was started without a name: nobody can decide. Cancel it, and start it with a credential that has a name.";
+  return startedBy === me ? "You have started the run: another person has to decide." : `Another person than ${startedBy} has to decide.`;
+}
+
+/** How long the run took, and where its tokens are. */
+export function stateOf(run: Pick<Run, "duration_ms" | "timeout_ms" | "counts">): string {
+  const tokens = Object.entries(run.counts).map(([status, value]) => `${(value ?? 0).toLocaleString("en")} ${words(status)}`);
+  const limit = run.timeout_ms === null ? "" : `; its limit is ${duration(run.timeout_ms)}`;
+  const total = Object.values(run.counts).reduce((sum: number, value) => sum + (value ?? 0), 0);
+  return `It has taken ${duration(run.duration_ms)}${limit}.${tokens.length > 0 ? ` ${count(total, "token")}: ${tokens.join(", ")}.` : ""}`;
 }
 
 const NAMED = 10;

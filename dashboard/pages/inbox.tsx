@@ -1,11 +1,11 @@
-// Everything that waits for a person, the nearest deadline first. Keys: j and k move, numbers decide.
+// Everything that waits for a person, the nearest deadline first.
 import { useEffect, useState } from "preact/hooks";
 import type { Gate } from "../../client/index.ts";
 import { byDeadline } from "../logic/gates.ts";
 import { count } from "../logic/words.ts";
-import { GateCard } from "../parts/gate_card.tsx";
-import { GateContext } from "../parts/gate_context.tsx";
+import { GateList } from "../parts/gate_list.tsx";
 import { Problem } from "../parts/text.tsx";
+import { undecided } from "../state/decided_gates.ts";
 import { usePolled } from "../state/poll.ts";
 import { may } from "../state/session.ts";
 
@@ -13,8 +13,6 @@ const EVERY_MS = 3_000;
 const SHOWN = 30;
 
 export function InboxPage() {
-  const [current, setCurrent] = useState<string | undefined>(undefined);
-  const [decided, setDecided] = useState<ReadonlySet<string>>(new Set());
   const [shown, setShown] = useState(SHOWN);
   const { data, error, refresh } = usePolled("inbox", EVERY_MS, async (client, signal) => {
     const gates: Gate[] = [];
@@ -24,22 +22,7 @@ export function InboxPage() {
   useEffect(() => {
     document.title = "Inbox - Curfew";
   }, []);
-  // The list is about a second behind: what was decided here is gone at once.
-  const gates = (data.value ?? []).filter((gate) => !decided.has(keyOf(gate)));
-  const chosen = gates.find((gate) => keyOf(gate) === current) ?? gates[0];
-
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, textarea, select, dialog")) return;
-      const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
-      if (step === 0 || !chosen) return;
-      const next = gates[Math.min(Math.max(gates.indexOf(chosen) + step, 0), gates.length - 1)]!;
-      setCurrent(keyOf(next));
-      document.getElementById(keyOf(next))?.scrollIntoView({ block: "nearest" });
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  });
+  const gates = undecided(data.value ?? []);
 
   return (
     <>
@@ -54,13 +37,7 @@ export function InboxPage() {
         </p>
       )}
       {error.value && <Problem message={error.value} />}
-      {gates.slice(0, shown).map((gate) => (
-        <div key={keyOf(gate)} id={keyOf(gate)} class={`inbox-item ${gate === chosen ? "current" : ""}`} onFocusCapture={() => setCurrent(keyOf(gate))} onMouseDown={() => setCurrent(keyOf(gate))}>
-          <GateCard gate={gate} showsRun isCurrent={gate === chosen} onDecided={() => (setDecided(new Set([...decided, keyOf(gate)])), refresh())}>
-            <GateContext gate={gate} />
-          </GateCard>
-        </div>
-      ))}
+      <GateList gates={gates.slice(0, shown)} showsRun onDecided={refresh} />
       {gates.length > shown && (
         <div>
           <button type="button" class="button" onClick={() => setShown(shown + SHOWN)}>
@@ -72,5 +49,3 @@ export function InboxPage() {
     </>
   );
 }
-
-const keyOf = (gate: Gate): string => `gate-${gate.run_id}-${gate.id}`;

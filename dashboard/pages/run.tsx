@@ -6,8 +6,7 @@ import { runPath, workflowPath } from "../logic/routes.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { duration, timeLeft, words } from "../logic/words.ts";
 import { ExtendCard } from "../parts/extend_card.tsx";
-import { GateCard } from "../parts/gate_card.tsx";
-import { GateContext } from "../parts/gate_context.tsx";
+import { GateList } from "../parts/gate_list.tsx";
 import { RunControls } from "../parts/run_controls.tsx";
 import { RunTabs } from "../parts/run_tabs.tsx";
 import { Problem, Status, Text, When } from "../parts/text.tsx";
@@ -87,6 +86,9 @@ function TimeLeft({ run }: { run: Run }) {
   return <span class="time-left muted">{run.timeout_at === null ? (run.status === "waiting" ? "clock stopped" : "no limit") : timeLeft(run.timeout_at, now.value)}</span>;
 }
 
+const STOPPERS: Record<string, string> = { person: "a person", workflow_timeout: "the limit of the run", escalation: "an escalated failure", parent: "the run that called it" };
+const stopperOf = (cause: string): string => STOPPERS[cause] ?? words(cause);
+
 function Facts({ run }: { run: Run }) {
   const nearest = isEnded(run.status) ? undefined : nearestDeadline(run);
   return (
@@ -115,7 +117,7 @@ function Facts({ run }: { run: Run }) {
           next deadline: {words(nearest.kind)} {nearest.node_id && <Text value={nearest.node_id} max={60} />} <b class="number">{timeLeft(nearest.at, now.value)}</b>
         </span>
       )}
-      {run.paused_by && run.paused_by.length > 0 && <span>clocks stopped by {run.paused_by.map(words).join(" and ")}</span>}
+      {run.paused_by && run.paused_by.length > 0 && <span>clocks stopped by {run.paused_by.map(stopperOf).join(" and ")}</span>}
       {run.ends_as && <span>will end as {words(run.ends_as)}</span>}
       {run.parent && (
         <span>
@@ -148,13 +150,5 @@ function OpenGates({ store, run }: { store: RunStore; run: Run }) {
   useEffect(refresh, [store.events.value.length]);
   const gates = data.value ?? [];
   const own = run.gate && run.gate.status === "open" && !gates.some(({ id }) => id === run.gate!.id) ? [run.gate] : [];
-  return (
-    <>
-      {[...own, ...gates].map((gate) => (
-        <GateCard key={gate.id} gate={gate} onDecided={() => (store.changed(), refresh())}>
-          <GateContext gate={gate} />
-        </GateCard>
-      ))}
-    </>
-  );
+  return <GateList gates={[...own, ...gates]} onDecided={() => (store.changed(), refresh())} />;
 }

@@ -2,32 +2,41 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Gate } from "../../client/index.ts";
+import { promptOf } from "../logic/gates.ts";
 import { runPath } from "../logic/routes.ts";
-import { pretty } from "../logic/safe_text.ts";
+import { visible } from "../logic/safe_text.ts";
 import { duration, parseDuration, timeLeft, words } from "../logic/words.ts";
 import { now } from "../state/clock.ts";
 import { attempt, dismiss, notify } from "../state/notices.ts";
 import { client, may } from "../state/session.ts";
+import { takesKeys } from "./keys.ts";
 import { SchemaForm, type FormState } from "./schema_form.tsx";
-import { Status, Text, When } from "./text.tsx";
+import { Json, Status, Text, When } from "./text.tsx";
 
+/** Of an id of a run: it is not cut, a link has no room for a button that shows the rest. */
+const RUN_ID = 140;
 /** How long a decision can be taken back. */
 const UNDO_MS = 1_000;
 
 const TITLES: Record<string, string> = { node: "A decision is needed", workflow_timeout: "The limit of the run passed", escalation: "A failure was escalated" };
+
+/** Then it has a scroll bar, which keys have to reach. */
+const isLong = (prompt: string): boolean => prompt.length > 400 || prompt.split("\n").length > 8;
 
 interface GateCardProps {
   gate: Gate;
   onDecided: () => void;
   /** In the inbox the card names its run. */
   showsRun?: boolean;
-  /** Number keys choose, and the card has the focus. */
-  isCurrent?: boolean;
+  /** Number keys choose. */
+  isCurrent: boolean;
+  /** Whether keys count at this moment. */
+  mayUseKeys: () => boolean;
   /** What helps to decide, between the prompt and the choices. */
   children?: ComponentChildren;
 }
 
-export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, children }: GateCardProps) {
+export function GateCard({ gate, onDecided, showsRun = false, isCurrent, mayUseKeys, children }: GateCardProps) {
   const [comment, setComment] = useState("");
   const [form, setForm] = useState<FormState>({ value: undefined, problems: [] });
   const [extendBy, setExtendBy] = useState("10m");
@@ -36,6 +45,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
   const isTimeout = gate.kind === "workflow_timeout";
   const mayDecide = may("decide") && gate.status === "open";
   const byMs = parseDuration(extendBy);
+  const prompt = promptOf(gate);
 
   const inputFor = (choice: string): unknown => (isTimeout && choice === "extend" ? { by_ms: byMs } : gate.input_schema !== null ? form.value : undefined);
   const problemOf = (choice: string): string | undefined => (isTimeout && choice === "extend" ? (byMs === undefined ? "write a duration" : undefined) : form.problems[0]);
@@ -50,7 +60,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
       dismiss(notice);
       setPending(undefined);
     };
-    const notice = notify("neutral", `${words(choice)} is sent in a second.`, { undo, shownMs: UNDO_MS });
+    const notice = notify("neutral", `${words(choice)} is sent to ${gate.run_id} in a second.`, { undo, shownMs: UNDO_MS });
     timer.current = setTimeout(async () => {
       const done = await attempt(() => client.value.decide(gate.run_id, gate.id, { choice, ...(input !== undefined && { input }), ...(comment && { comment }) }), `Decided: ${words(choice)}.`);
       setPending(undefined);
@@ -61,7 +71,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
   useEffect(() => {
     if (!isCurrent) return;
     const onKey = (event: KeyboardEvent): void => {
-      if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest?.("input, textarea, select, dialog")) return;
+      if (!takesKeys(event) || !mayUseKeys()) return;
       const choice = /^[1-9]$/.test(event.key) ? gate.choices[Number(event.key) - 1] : undefined;
       if (choice !== undefined) decide(choice);
     };
@@ -80,7 +90,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
         )}
         {showsRun && (
           <a class="mono" href={runPath(gate.run_id)}>
-            <Text value={gate.run_id} max={80} />
+            <Text value={gate.run_id} max={RUN_ID} />
           </a>
         )}
         <span class="grow" />
@@ -91,9 +101,15 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
         {gate.status !== "open" && <Status status={gate.status} />}
       </header>
       <div class="body stack">
-        <div class="prompt">
-          <Text value={typeof gate.prompt === "string" ? gate.prompt : pretty(gate.prompt)} />
+        <div class="prompt" tabIndex={isLong(prompt.text) ? 0 : undefined}>
+          <Text value={prompt.text} />
         </div>
+        {prompt.more !== undefined && (
+          <details>
+            <summary class="small">{gate.kind === "escalation" ? "The failure" : "The rest of the prompt"}</summary>
+            <Json value={prompt.more} label="The rest of the prompt" />
+          </details>
+        )}
         {children}
         {gate.truncated && <p class="muted small">Something was cut here; the run has all of it.</p>}
         {mayDecide && gate.input_schema !== null && !isTimeout && <SchemaForm schema={gate.input_schema} label="Input" onChange={setForm} />}
@@ -113,7 +129,7 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent = true, 
             <div class="choices">
               {gate.choices.map((choice, index) => (
                 <button key={choice} type="button" class={`button ${index === 0 ? "primary" : ""}`} disabled={pending !== undefined} onClick={() => decide(choice)}>
-                  {words(choice)} {isCurrent && index < 9 && <kbd>{index + 1}</kbd>}
+                  {visible(words(choice))} {isCurrent && index < 9 && <kbd>{index + 1}</kbd>}
                 </button>
               ))}
             </div>

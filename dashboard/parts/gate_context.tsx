@@ -1,10 +1,10 @@
 // What a person should know before they decide: what happens without them, who may decide, what the choices do, what was done so far, and why
 // a limit passed.
 import type { Client, Gate } from "../../client/index.ts";
-import { CHOICES, doneSoFar, needsFourEyes, recordOf, withoutDecision } from "../logic/gates.ts";
+import { CHOICES, doneSoFar, fourEyes, recordOf, stateOf, withoutDecision } from "../logic/gates.ts";
 import { usedSentence, whyOf } from "../logic/why.ts";
-import { count, duration, words } from "../logic/words.ts";
 import { usePolled } from "../state/poll.ts";
+import { identity } from "../state/session.ts";
 import { Text } from "./text.tsx";
 import { WhyDetails } from "./why_details.tsx";
 
@@ -22,7 +22,7 @@ export function GateContext({ gate }: { gate: Gate }) {
   const found = data.value;
   if (!found) return null;
   const { run, document, tokens, record } = found;
-  const done = run.counts["completed"] ?? 0;
+  const eyes = fourEyes(gate, document, run.started_by, identity.value?.name);
   return (
     <>
       <ul class="cuts small muted">
@@ -32,18 +32,13 @@ export function GateContext({ gate }: { gate: Gate }) {
           </li>
         ))}
         <li>
-          The run of <Text value={run.workflow_id} /> has taken {duration(run.duration_ms)}, {count(done, "token")} completed
-          {run.timeout_ms !== null && `, its limit is ${duration(run.timeout_ms)}`}.{" "}
-          {Object.entries(run.counts)
-            .filter(([status]) => status !== "completed")
-            .map(([status, value]) => `${value} ${words(status)}`)
-            .join(", ")}
+          A run of <Text value={run.workflow_id} />. <Text value={stateOf(run)} />
         </li>
         {gate.kind !== "node" && gate.choices.map((choice) => CHOICES[gate.kind]?.[choice] && <li key={choice}>{CHOICES[gate.kind]![choice]}</li>)}
         <li>{withoutDecision(gate, document)}</li>
-        {needsFourEyes(gate, document) && (
+        {eyes !== undefined && (
           <li>
-            Another person than {run.started_by ? <Text value={run.started_by} max={80} /> : "the one who started the run"} has to decide.
+            <Text value={eyes} max={400} />
           </li>
         )}
       </ul>

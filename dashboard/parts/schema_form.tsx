@@ -1,7 +1,7 @@
 // A form from a JSON Schema, or JSON where there is none. It reports its value and its problems with each change.
 import { useEffect, useState } from "preact/hooks";
 import { fieldsOf, parsedJson, textOf, valueOf, type Field } from "../logic/schema_form.ts";
-import { pretty, short } from "../logic/safe_text.ts";
+import { pretty, short, visible } from "../logic/safe_text.ts";
 
 export interface FormState {
   value: unknown;
@@ -50,13 +50,15 @@ export function SchemaForm({ schema, label, onChange }: SchemaFormProps) {
         </div>
       )}
       {state.problems.length > 0 && (
-        <ul class="small" role="status">
-          {state.problems.map((problem) => (
-            <li key={problem} class="muted">
-              {problem}
-            </li>
-          ))}
-        </ul>
+        <div role="status">
+          <ul class="small">
+            {state.problems.map((problem) => (
+              <li key={problem} class="muted">
+                {visible(problem)}
+              </li>
+            ))}
+          </ul>
+        </div>
       )}
     </div>
   );
@@ -65,11 +67,11 @@ export function SchemaForm({ schema, label, onChange }: SchemaFormProps) {
 function SchemaField({ field, text, onInput }: { field: Field; text: string; onInput: (text: string) => void }) {
   const title = (
     <span class="label">
-      {field.title}
+      {visible(short(field.title, 200))}
       {field.required && <span class="muted"> (required)</span>}
     </span>
   );
-  const hint = field.hint && <span class="hint">{short(field.hint, 300)}</span>;
+  const hint = field.hint && <span class="hint">{visible(short(field.hint, 300))}</span>;
   if (field.kind === "boolean") {
     return (
       <label class="row">
@@ -86,7 +88,7 @@ function SchemaField({ field, text, onInput }: { field: Field; text: string; onI
           <option value="">…</option>
           {field.options.map((option) => (
             <option key={textOf("choice", option)} value={textOf("choice", option)}>
-              {short(option)}
+              {visible(short(option))}
             </option>
           ))}
         </select>

@@ -1,9 +1,17 @@
 // Every page, with what shows that it is there. The runs are those of scene.ts.
+import { wordy } from "./workflows.ts";
+
+/** As long as the API takes. */
+export const LONG_RUN = `${"a-run-with-an-id-as-long-as-the-api-takes-".repeat(3)}0`;
+
 export const PAGES: [name: string, path: string, ready: string][] = [
   ["runs", "/runs", "tbody tr"],
   ["runs-failed", "/runs?status=failed,timed_out", "tbody tr"],
   ["run-live", "/runs/steps-live", ".node"],
   ["run-parked", "/runs/parked-1", ".gate .cuts"],
+  ["run-two-gates", "/runs/fork-1", ".gate .cuts"],
+  ["run-escalated", "/runs/escalated-1", ".gate .cuts"],
+  ["run-long-names", `/runs/${LONG_RUN}`, ".gate .cuts"],
   ["run-failed", "/runs/failing-1", ".way"],
   ["run-timeouts", "/runs/timing-1?view=timeouts", ".why"],
   ["run-what-if", "/runs/timing-1?view=what_if&limits=%2Fnodes%2F0%2Ftimeout%3D400", ".simulator .lane"],
@@ -15,6 +23,7 @@ export const PAGES: [name: string, path: string, ready: string][] = [
   ["workflows", "/workflows", "tbody tr"],
   ["workflow", "/workflows/loop", ".node"],
   ["workflow-analysis", "/workflows/checkout", ".warning-text"],
+  ["workflow-long-names", `/workflows/${wordy.id}`, ".node"],
   ["workflow-simulate", "/workflows/checkout?view=simulate", ".simulator .lane"],
   ["workflow-versions", "/workflows/checkout?view=versions", "tbody tr"],
   ["run-price", "/runs/steps-live?view=price", "tbody tr"],

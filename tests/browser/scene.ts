@@ -2,7 +2,8 @@
 import type { Client } from "../../client/index.ts";
 import { startPeer, type Peer } from "../workerd/peer.ts";
 import { until } from "../workerd/poll.ts";
-import { all, stock } from "./workflows.ts";
+import { LONG_RUN } from "./pages.ts";
+import { all, stock, wordy } from "./workflows.ts";
 
 export { startPeer, until, type Peer };
 
@@ -42,6 +43,9 @@ export async function playScene(client: Client, peer: Peer): Promise<void> {
     client.start("loop", { run_id: "loop-1", input: {} }),
     client.start("wide", { run_id: "wide-40", input: { items: Array.from({ length: 40 }, (_, index) => index) } }),
     client.start("large-30", { run_id: "large-1", input: {} }),
+    client.start("fork", { run_id: "fork-1", input: {} }),
+    client.start("escalated", { run_id: "escalated-1", input: { base } }),
+    client.start(wordy.id, { run_id: LONG_RUN, input: { note: "\u202ePay?\n".repeat(40) } }),
     client.start("review", { run_id: "review-1", input: { title: "A new chair", amount: 120 } }),
     client.start("review", { run_id: "review-2", input: { title: "Train to Ghent", amount: 86 } }),
   ]);
@@ -50,11 +54,12 @@ export async function playScene(client: Client, peer: Peer): Promise<void> {
     reaches(client, "failing-1", "failed"),
     reaches(client, "timing-1", "failed", "timed_out"),
     reaches(client, "wide-40", "completed"),
+    ...["fork-1", "escalated-1", LONG_RUN].map((run) => reaches(client, run, "waiting")),
     reaches(client, "review-1", "waiting"),
     reaches(client, "review-2", "waiting"),
     until("the third step", async () => (await client.tokens("steps-live")).items.some(({ node_id, status }) => node_id === "third" && status === "executing")),
     // The list is about a second behind.
-    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 12),
-    until("the list of gates", async () => (await client.gates({})).items.length >= 3),
+    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 15),
+    until("the list of gates", async () => (await client.gates({})).items.length >= 7),
   ]);
 }

@@ -30,6 +30,50 @@ export const review: Document = {
   transitions: chain("open", "ask", "close"),
 };
 
+/** Two people at once; the second gate has the nearer deadline. */
+export const fork: Document = {
+  id: "fork",
+  timeout: "2h",
+  nodes: [{ id: "begin" }, { id: "left", gate: { prompt: "Left?", timeout: "1h" } }, { id: "right", gate: { prompt: "Right?", timeout: "30m" } }],
+  transitions: [
+    { from_node_id: "begin", to_node_id: "left" },
+    { from_node_id: "begin", to_node_id: "right" },
+  ],
+};
+
+const unbreakable = "W".repeat(90);
+
+/** Everything that a form shows comes from the document, and has no place to break. */
+export const wordy: Document = {
+  id: "wordy-with-an-id-as-long-as-the-api-takes-0123456789-0123456789",
+  description: unbreakable,
+  timeout: "2h",
+  input_schema: { type: "object", properties: { note: { type: "string", title: unbreakable, description: unbreakable } } },
+  nodes: [
+    { id: "a-node-with-an-id-as-long-as-the-api-takes-0123456789-0123456789" },
+    {
+      id: "ask",
+      gate: {
+        prompt: "${input.note}",
+        choices: [`yes-${unbreakable.slice(0, 60)}`, "no"],
+        timeout: "1h",
+        four_eyes: true,
+        input_schema: { type: "object", required: ["amount"], properties: { amount: { type: "number", title: `\u202eevil ${unbreakable}` } } },
+      },
+    },
+  ],
+  transitions: chain("a-node-with-an-id-as-long-as-the-api-takes-0123456789-0123456789", "ask"),
+};
+
+/** A failure that a person is asked about. */
+export const escalated: Document = {
+  id: "escalated",
+  timeout: "1h",
+  input_schema: baseSchema,
+  nodes: [call("charge", "/charge", { escalate_on: ["validation"] })],
+  actions: [ask],
+};
+
 /** Slow calls in a row, under a limit. */
 export const steps: Document = {
   id: "steps",
@@ -144,4 +188,4 @@ export const large = (nodes: number): Document => ({
   ]).flat(),
 });
 
-export const all: Document[] = [review, steps, parked, failing, timing, guarded, wide, loop, { ...checkout, timeout: "8h", tags: ["shop"] }, checkout, large(30)];
+export const all: Document[] = [review, steps, parked, failing, timing, guarded, escalated, fork, wordy, wide, loop, { ...checkout, timeout: "8h", tags: ["shop"] }, checkout, large(30)];
