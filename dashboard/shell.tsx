@@ -31,13 +31,15 @@ export function Shell() {
       <a class="skip" href="#main" data-external>
         Skip to the content
       </a>
-      <Top page={current.page} />
-      {isOffline.value && (
-        <div class="banner" role="status">
-          <Icon name="clock" />
-          The connection to Curfew is lost. What you see may be old; it is brought up to date as soon as the server answers.
-        </div>
-      )}
+      <div class="head-of-page">
+        <Top page={current.page} />
+        {isOffline.value && (
+          <div class="banner" role="status">
+            <Icon name="clock" />
+            The connection to Curfew is lost. What you see may be old; it is brought up to date as soon as the server answers.
+          </div>
+        )}
+      </div>
       <main id="main" tabIndex={-1}>
         {signInReason.value === undefined ? <Page route={current} /> : <SignIn />}
       </main>

@@ -26,7 +26,7 @@ export function BreakersPage() {
       {error.value && <Problem message={error.value} />}
       <section class="card" aria-label="Breakers">
         <div class="table-scroll">
-          <table>
+          <table class="cards">
             <thead>
               <tr>
                 <th>Breaker</th>
@@ -44,13 +44,13 @@ export function BreakersPage() {
                   <td class="main mono">
                     <Text value={item.key} max={140} />
                   </td>
-                  <td>
+                  <td data-label="State">
                     <Status status={item.state} />
                   </td>
-                  <td class="right number">{item.failures}</td>
-                  <td>{item.opened_at !== null && <When at={item.opened_at} />}</td>
-                  <td class="number nowrap">{item.state !== "closed" && item.trial_at !== null ? (item.trial_at > now.value ? timeLeft(item.trial_at, now.value) : "with the next call") : ""}</td>
-                  <td>
+                  <td class="right number" data-label="Failures in a row">{item.failures}</td>
+                  <td data-label="Opened">{item.opened_at !== null && <When at={item.opened_at} />}</td>
+                  <td class="number nowrap" data-label="Next trial">{item.state !== "closed" && item.trial_at !== null ? (item.trial_at > now.value ? timeLeft(item.trial_at, now.value) : "with the next call") : ""}</td>
+                  <td data-label="Changed">
                     <When at={item.updated_at} />
                   </td>
                   <td class="right">

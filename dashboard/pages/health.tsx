@@ -65,7 +65,7 @@ export function HealthPage() {
         <Bars title="Ended runs by status" rows={totalsBy(samples, "workflow_executions_total", "status")} isStatus />
         <Bars title="Lateness of timeouts" rows={latenessRows(samples)} />
         <Bars title="Timeouts by layer" rows={totalsBy(samples, "workflow_executions_timed_out_total", "timeout_type")} />
-        <Bars title="Retries of calls by class" rows={totalsBy(samples, "action_retries_total", "class")} />
+        <Bars title="Retries of calls by class" rows={totalsBy(samples, "action_retries_total", "class").filter(([, value]) => value > 0)} />
       </div>
     </>
   );

@@ -19,7 +19,7 @@ export function WorkflowsPage() {
   useEffect(() => {
     document.title = "Workflows - Curfew";
   }, []);
-  const shown = (data.value ?? []).filter(({ id }) => id.includes(text.trim().toLowerCase()));
+  const shown = (data.value ?? []).filter(({ id }) => id.toLowerCase().includes(text.trim().toLowerCase()));
   return (
     <>
       <div class="page-head">
@@ -32,7 +32,7 @@ export function WorkflowsPage() {
       {error.value && <Problem message={error.value} />}
       <section class="card" aria-label="Workflows">
         <div class="table-scroll">
-          <table>
+          <table class="cards">
             <thead>
               <tr>
                 <th>Workflow</th>
@@ -50,11 +50,11 @@ export function WorkflowsPage() {
                       <Text value={item.id} />
                     </a>
                   </td>
-                  <td class="right number">{item.version}</td>
-                  <td>
+                  <td class="right number" data-label="Version">{item.version}</td>
+                  <td data-label="Stored">
                     <When at={item.created_at} />
                   </td>
-                  <td>{item.created_by && <Text value={item.created_by} max={80} />}</td>
+                  <td data-label="By">{item.created_by && <Text value={item.created_by} max={80} />}</td>
                   <td class="right nowrap">
                     <a href={withQuery("/runs", { workflow: item.id })}>runs</a>
                     {" · "}

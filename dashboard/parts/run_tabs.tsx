@@ -5,7 +5,7 @@ import type { RunEvent } from "../../client/index.ts";
 import { runPath, tokenPath } from "../logic/routes.ts";
 import { short } from "../logic/safe_text.ts";
 import { isEnded } from "../logic/statuses.ts";
-import { duration, moment, words } from "../logic/words.ts";
+import { duration, moment, words, zone } from "../logic/words.ts";
 import { Later } from "./later.tsx";
 import { query, setQuery } from "../state/location.ts";
 import { usePolled } from "../state/poll.ts";
@@ -62,7 +62,7 @@ function EventsView({ store }: ViewProps) {
   return (
     <div>
       <div class="filters">
-        <label class="field">
+        <label class="field wide">
           <span class="label">Find</span>
           <input class="input" value={text} placeholder="a kind, a node, a token" onInput={(event) => setText(event.currentTarget.value)} />
         </label>
@@ -93,7 +93,7 @@ function EventLine({ event, run }: { event: RunEvent; run: string }) {
   return (
     <li class="event" data-kind={event.kind}>
       <span class="seq">{event.seq}</span>
-      <time class="number muted" title={moment(event.at)}>
+      <time class="number muted" title={`${moment(event.at)} ${zone(event.at)}`}>
         {moment(event.at, Date.now())}
       </time>
       <span class="what">
@@ -147,7 +147,7 @@ function TokensView({ store }: ViewProps) {
                 <Status status={token.status} />
               </td>
               <td class="right number">{token.epoch}</td>
-              <td class="number">{token.branch ? `${token.branch.index + 1}/${token.branch.total}` : ""}</td>
+              <td class="number">{token.branch ? `#${token.branch.index} of ${token.branch.total}` : ""}</td>
               <td class="number nowrap">{token.ended_at === null ? <When at={token.created_at} /> : duration(token.ended_at - token.created_at)}</td>
               <td class="number nowrap">{token.timeout_ms === null ? "" : duration(token.timeout_ms)}</td>
               <td>
@@ -205,7 +205,7 @@ function ChildrenView({ store }: ViewProps) {
             <tr key={child.id}>
               <td>
                 <a class="mono" href={runPath(child.id)}>
-                  <Text value={child.id} max={120} />
+                  <Text value={child.id} max={140} />
                 </a>
               </td>
               <td>

@@ -1,4 +1,5 @@
 // Tabs with the keys that readers expect: arrows move, Home and End jump.
+import { useEffect, useRef } from "preact/hooks";
 import { words } from "../logic/words.ts";
 
 interface TabsProps<Name extends string> {
@@ -9,6 +10,12 @@ interface TabsProps<Name extends string> {
 }
 
 export function Tabs<Name extends string>({ names, chosen, counts = {}, onChoose }: TabsProps<Name>) {
+  const list = useRef<HTMLDivElement>(null);
+  // On a narrow screen the chosen one may lie beyond the border. The page itself is not scrolled.
+  useEffect(() => {
+    const tab = list.current?.querySelector<HTMLElement>('[aria-selected="true"]');
+    if (tab && list.current) list.current.scrollLeft = tab.offsetLeft - (list.current.clientWidth - tab.offsetWidth) / 2;
+  }, [chosen]);
   const move = (event: KeyboardEvent): void => {
     const index = names.indexOf(chosen);
     const next = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: names.length - 1 }[event.key];
@@ -20,7 +27,7 @@ export function Tabs<Name extends string>({ names, chosen, counts = {}, onChoose
     requestAnimationFrame(() => list.querySelector<HTMLElement>('[aria-selected="true"]')?.focus());
   };
   return (
-    <div class="tabs" role="tablist" onKeyDown={move}>
+    <div class="tabs" role="tablist" ref={list} onKeyDown={move}>
       {names.map((name) => {
         const count = counts[name];
         return (

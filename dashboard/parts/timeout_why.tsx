@@ -137,7 +137,7 @@ function Missing({ run, used }: { run: string; used: TimeoutWhy["used"] }) {
     <ul class="cuts" aria-label="Branches that were missing">
       {missing.slice(0, 20).map(({ index, token_id, node_id, came_at }) => (
         <li key={index}>
-          branch {index}
+          branch #{index}
           {node_id && (
             <>
               {" at "}

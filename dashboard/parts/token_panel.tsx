@@ -44,7 +44,7 @@ export function TokenPanel({ store, id }: { store: RunStore; id: string }) {
           {token.timeout_at !== null && <Fact name="deadline" value={`${moment(token.timeout_at)}${token.ended_at === null ? ` (${timeLeft(token.timeout_at, now.value)})` : ""}`} />}
           <Fact name="attempt" value={`${token.epoch}${token.retry_count > 0 ? `, ${token.retry_count} after a timeout` : ""}`} />
           {token.lane && <Fact name="lane" value={token.lane} />}
-          {token.branch && <Fact name="branch" value={`${token.branch.index + 1} of ${token.branch.total} (${token.branch.group})`} />}
+          {token.branch && <Fact name="branch" value={`#${token.branch.index} of ${token.branch.total} (${token.branch.group})`} />}
           {token.reason && <Fact name="reason" value={token.reason} />}
         </dl>
         <p class="small">{sourceOfLimit(token, run, store.document.value)}</p>

@@ -8,6 +8,7 @@ import { end, startBrowser, type Browser } from "./browser.ts";
 import { PAGES } from "./pages.ts";
 import { playScene, startPeer, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
+import { wordy } from "./workflows.ts";
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -80,6 +81,37 @@ test("no page is wider than 360 px in any frame", async () => {
     if (overflow !== 0) wide.push(`${name}: ${overflow} px too wide`);
   }
   assert.deepEqual(wide, []);
+});
+
+test("at 360 px the chosen tab is in sight, and lists show their last columns", async () => {
+  const page = await browser.open({ width: 360, height: 740 });
+  const right = async (name: string, role: "tab" | "button" | "link") => {
+    const box = (await page.getByRole(role, { name }).first().boundingBox())!;
+    assert.ok(box.x >= 0 && box.x + box.width <= 360, `${name}: ${box.x} to ${box.x + box.width}`);
+  };
+  await show(page, "/runs/timing-1?view=price", "tbody tr");
+  await right("Price", "tab");
+  await show(page, "/breakers", "tbody tr");
+  await right("Reset", "button");
+  await show(page, "/workflows", "tbody tr");
+  await right("start", "button");
+});
+
+test("no text of a node is wider than the node, and its count lies beside the arrow", async () => {
+  const page = await browser.open();
+  for (const path of ["/runs/steps-live", "/runs/wide-40", `/workflows/${wordy.id}`]) {
+    await show(page, path, ".node");
+    const wide = await page.evaluate(() =>
+      [...document.querySelectorAll<SVGGElement>(".node")].flatMap((node) => {
+        const box = node.querySelector<SVGGraphicsElement>(".box")!.getBoundingClientRect();
+        const middle = box.left + box.width / 2;
+        const texts = [...node.querySelectorAll(".node-name, .node-kind")].filter((text) => text.getBoundingClientRect().right > box.right - 4);
+        const counts = [...node.querySelectorAll(".node-count")].filter((text) => text.getBoundingClientRect().left < middle + 9);
+        return [...texts, ...counts].map((text) => text.textContent);
+      }),
+    );
+    assert.deepEqual(wide, [], path);
+  }
 });
 
 test("the line of now does not leave the timeline when the window becomes narrow", async () => {
