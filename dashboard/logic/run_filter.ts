@@ -1,6 +1,6 @@
 // The filters of the list of runs: from the address of the page, to the query of the API and to the body of a bulk operation.
 import { RUN_STATUSES } from "./statuses.ts";
-import { parseDuration } from "./words.ts";
+import { parseDuration, words } from "./words.ts";
 
 export interface RunFilter {
   status: string[];
@@ -31,6 +31,20 @@ export function filterOf(query: URLSearchParams): RunFilter {
 /** Whether anything is filtered: the order is no filter. */
 export const isFiltered = (filter: RunFilter): boolean => filter.status.length > 0 || filter.within !== "" || TEXTS.some((name) => filter[name] !== "");
 
+/** The filter in words: what a control for all runs that match it is sent to. */
+export function filterWords(filter: RunFilter): string {
+  const { status, workflow, tag, id_prefix, parent, within } = filter;
+  const parts = [
+    status.length > 0 && `status ${status.map(words).join(" or ")}`,
+    workflow && `workflow ${workflow}`,
+    id_prefix && `id begins with ${id_prefix}`,
+    tag && `tag ${tag}`,
+    parent && `called by run ${parent}`,
+    within && `started in the last ${within}`,
+  ];
+  return parts.filter(Boolean).join("; ");
+}
+
 type Selection = { status?: string[]; workflow?: string; tag?: string; id_prefix?: string; parent?: string; since?: number };
 
 /** What the API takes, in a query and in the `filter` of a bulk operation. */
@@ -48,7 +62,7 @@ export const VIEWS: { title: string; query: string }[] = [
   { title: "All", query: "" },
   { title: "Live", query: "status=running,waiting,paused,compensating" },
   { title: "Nearest deadline", query: "sort=remaining" },
-  { title: "Waiting for a person", query: "status=waiting,paused" },
+  { title: "Waiting or paused", query: "status=waiting,paused" },
   { title: "Failed", query: "status=failed,timed_out" },
   { title: "Last 24 hours", query: "within=24h" },
 ];

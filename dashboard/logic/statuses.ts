@@ -12,7 +12,8 @@ interface Look {
 
 const LOOKS: Record<string, Look> = {
   running: { tone: "active", shape: "play" },
-  waiting: { tone: "waiting", shape: "person" },
+  // For a person, a time, a signal or another run.
+  waiting: { tone: "waiting", shape: "clock" },
   paused: { tone: "stopped", shape: "pause" },
   compensating: { tone: "late", shape: "undo" },
   completed: { tone: "good", shape: "check" },

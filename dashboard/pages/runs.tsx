@@ -1,5 +1,5 @@
 // The list of runs: views and filters in the address, bulk actions, and the start of a run.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary } from "../../client/index.ts";
 import { filterOf, isFiltered, isSameView, selectionOf, VIEWS, type RunFilter } from "../logic/run_filter.ts";
 import { runPath, withQuery, workflowPath } from "../logic/routes.ts";
@@ -9,7 +9,7 @@ import { BulkBar } from "../parts/bulk_bar.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { StartDialog } from "../parts/start_dialog.tsx";
 import { Problem, Status, Text, When } from "../parts/text.tsx";
-import { now } from "../state/clock.ts";
+import { currentTime, now } from "../state/clock.ts";
 import { query, setQuery } from "../state/location.ts";
 import { attempt } from "../state/notices.ts";
 import { usePolled } from "../state/poll.ts";
@@ -115,7 +115,7 @@ export function RunsPage() {
 /** On a narrow screen the runs come first. */
 const isWide = (): boolean => matchMedia("(min-width: 641px)").matches;
 
-const listQuery = (filter: RunFilter) => ({ ...selectionOf(filter, Date.now()), sort: filter.sort }) as object;
+const listQuery = (filter: RunFilter) => ({ ...selectionOf(filter, currentTime()), sort: filter.sort }) as object;
 
 function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: boolean; onToggle: () => void }) {
   return (
@@ -128,7 +128,7 @@ function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: bo
       </td>
       <td class="main at-run">
         <a href={runPath(run.id)} class="mono">
-          <Text value={run.id} max={64} />
+          <Text value={run.id} max={140} />
         </a>
         {run.attempt > 1 && <span class="muted small"> attempt {run.attempt}</span>}
       </td>
@@ -168,7 +168,7 @@ function Filters({ filter }: { filter: RunFilter }) {
   const text = (name: "tag" | "id_prefix" | "parent", title: string) => (
     <label class="field">
       <span class="label">{title}</span>
-      <input class="input" value={filter[name]} onChange={(event) => set({ [name]: event.currentTarget.value.trim() })} />
+      <TypedFilter value={filter[name]} onChange={(value) => set({ [name]: value })} />
     </label>
   );
   return (
@@ -223,3 +223,30 @@ function Filters({ filter }: { filter: RunFilter }) {
   );
 }
 
+/** How long a pause in typing has to be until the list is read again. */
+const TYPED_MS = 300;
+
+function TypedFilter({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const [typed, setTyped] = useState<string | undefined>(undefined);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const take = (text: string): void => {
+    clearTimeout(timer.current);
+    onChange(text.trim());
+  };
+  return (
+    <input
+      class="input"
+      value={typed ?? value}
+      onInput={(event) => {
+        const text = event.currentTarget.value;
+        setTyped(text);
+        clearTimeout(timer.current);
+        timer.current = setTimeout(() => take(text), TYPED_MS);
+      }}
+      onChange={(event) => take(event.currentTarget.value)}
+      // From then on it shows what the address says, which a link may change.
+      onBlur={() => setTyped(undefined)}
+    />
+  );
+}

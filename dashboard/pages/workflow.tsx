@@ -35,6 +35,8 @@ export function WorkflowPage({ id }: { id: string }) {
   if (!stored) return <div class="empty">Loading …</div>;
   const document_ = stored.document as { description?: unknown; name?: unknown };
   const last = newest.data.value?.version ?? stored.version;
+  // Without a version in the address it is the one that was the newest when the page was opened: another may have come since.
+  const choose = (chosen: string): void => setQuery({ version: chosen === String(last) && version !== undefined ? undefined : chosen }, { replace: false });
   return (
     <>
       <div class="page-head">
@@ -43,7 +45,7 @@ export function WorkflowPage({ id }: { id: string }) {
         </h1>
         <label class="row">
           Version
-          <select class="input" value={String(stored.version)} onChange={(event) => setQuery({ version: event.currentTarget.value === String(last) ? undefined : event.currentTarget.value }, { replace: false })}>
+          <select class="input" value={String(stored.version)} onChange={(event) => choose(event.currentTarget.value)}>
             {Array.from({ length: last }, (_, index) => last - index).map((number) => (
               <option key={number} value={String(number)}>
                 {number}
@@ -73,7 +75,7 @@ export function WorkflowPage({ id }: { id: string }) {
         </span>
         {typeof document_.description === "string" && <Text value={document_.description} max={400} />}
       </div>
-      {found?.facts && <Facts facts={found.facts} />}
+      {found?.facts && <Facts facts={found.facts} document={stored.document} />}
       <section class="card" aria-label="Details">
         <Tabs names={VIEWS} chosen={view} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name })} />
         <div role="tabpanel" aria-label={view}>

@@ -1,11 +1,13 @@
 // One control for many runs: those that are ticked, or all that match the filter. It goes on in the background and is counted here.
 import { useState } from "preact/hooks";
 import type { BulkControl, Operation } from "../../client/index.ts";
-import { selectionOf, type RunFilter } from "../logic/run_filter.ts";
+import { filterWords, selectionOf, type RunFilter } from "../logic/run_filter.ts";
 import { count, parseDuration } from "../logic/words.ts";
+import { currentTime } from "../state/clock.ts";
 import { attempt, notify } from "../state/notices.ts";
 import { client, messageOf } from "../state/session.ts";
 import { Dialog } from "./dialog.tsx";
+import { Text } from "./text.tsx";
 
 const TITLES: Record<BulkControl, string> = { cancel: "Cancel", pause: "Pause", resume: "Resume", extend: "Extend", retry: "Retry" };
 const POLL_MS = 300;
@@ -47,7 +49,7 @@ function BulkDialog({ control, ids, filter, what, onClose, onDone }: Omit<BulkBa
   const isValid = control !== "extend" || byMs !== undefined;
   const submit = async () => {
     if (!isValid) return;
-    const which = ids.length > 0 ? { ids } : { filter: selectionOf(filter, Date.now()) };
+    const which = ids.length > 0 ? { ids } : { filter: selectionOf(filter, currentTime()) };
     const body = { ...which, ...(control === "extend" ? { with: { by_ms: byMs } } : control === "retry" ? { with: { mode } } : {}) };
     const started = await attempt(() => client.value.bulk(control, body as never));
     if (!started) return;
@@ -71,6 +73,15 @@ function BulkDialog({ control, ids, filter, what, onClose, onDone }: Omit<BulkBa
         </>
       }
     >
+      {ids.length === 0 && (
+        <p>
+          All runs with:{" "}
+          <strong>
+            <Text value={filterWords(filter)} max={400} />
+          </strong>
+          . Those on pages that are not shown are among them.
+        </p>
+      )}
       {control === "extend" && (
         <label class="field">
           <span class="label">By how much</span>

@@ -6,7 +6,9 @@ import { usePolled } from "../state/poll.ts";
 import { Problem, Text } from "./text.tsx";
 
 export function Versions({ id, version, document, last }: { id: string; version: number; document: unknown; last: number }) {
-  const [other, setOther] = useState(version > 1 ? version - 1 : last);
+  const [chosen, setOther] = useState<number | undefined>(undefined);
+  // The page may show the version that it was compared with before.
+  const other = chosen === undefined || chosen === version ? (version > 1 ? version - 1 : last) : chosen;
   const { data, error } = usePolled(`workflow-${id}-${other}-other`, 0, (client, signal) => client.read("workflows", id, { version: other, signal }));
   if (last === 1) return <div class="empty">There is one version only.</div>;
   const changes = data.value ? differences(data.value.document, document) : undefined;

@@ -4,6 +4,7 @@ import { after, before, test } from "node:test";
 import { end, startBrowser, type Browser } from "./browser.ts";
 import { openBreaker, reaches, startPeer, storeAll, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
+import { checkout } from "./workflows.ts";
 
 let server: Server;
 let peer: Peer;
@@ -64,7 +65,7 @@ test("the gate of a limit says what was done, why the limit passed, and what eac
   await reaches(server.client, "asked", "paused");
   const page = await browser.open();
   await page.goto(`${server.url}/inbox`);
-  const item = page.locator(".inbox-item", { hasText: "asked" });
+  const item = page.locator(".gate-item", { hasText: "asked" });
   await item.getByText(/^What used the time: stuck 1\.\d s, quick \d+ ms\.$/).waitFor();
   await item.getByText("Done so far: quick.").waitFor();
   await item.getByText("Under way: stuck.").waitFor();
@@ -163,6 +164,20 @@ test("runs are listed by the time they have left, in a view that is an address",
   await until("the one that is left", async () => (await order()).join() === "sorted-b");
 });
 
+test("a filter that is typed is applied without leaving its field", async () => {
+  for (const id of ["typed-1", "typed-2"]) await server.client.start("loop", { run_id: id, input: {} });
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs`);
+  await page.locator("tbody tr").first().waitFor();
+  await page.getByLabel("Id begins with").pressSequentially("typed-", { delay: 20 });
+  await page.waitForURL(/id_prefix=typed-/);
+  await until("the two runs to be listed", async () => (await page.locator("tbody tr").count()) === 2);
+  assert.equal(await page.getByLabel("Id begins with").inputValue(), "typed-");
+  // The link for everything empties the field, too.
+  await page.getByRole("link", { name: "All", exact: true }).click();
+  assert.equal(await page.getByLabel("Id begins with").inputValue(), "");
+});
+
 test("many runs are cancelled at once", async () => {
   for (const id of ["many-1", "many-2"]) await server.client.start("steps", { run_id: id, input: { base: `${peer.url}/hang` } });
   const page = await browser.open();
@@ -173,6 +188,15 @@ test("many runs are cancelled at once", async () => {
   await page.getByRole("dialog").getByRole("button", { name: "Cancel 2 selected runs" }).click();
   await page.getByText("Cancel: 2 done, 0 skipped, 0 refused.").waitFor();
   assert.equal((await server.client.run("many-1")).status, "cancelled");
+});
+
+test("before all runs of a filter are controlled, it is said which they are", async () => {
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs?id_prefix=many-&status=cancelled`);
+  await page.getByText("all runs that match the filter").waitFor();
+  await page.getByRole("button", { name: "Pause …" }).click();
+  await page.getByRole("dialog").getByText("status cancelled; id begins with many-").waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Back" }).click();
 });
 
 test("a link leads to a token", async () => {
@@ -219,6 +243,17 @@ test("the page of health has the figures and charts of the metrics", async () =>
   await until("the figure to grow", async () => Number((await figure("Runs started").textContent())!.replaceAll(",", "")) > started);
 });
 
+test("the chart says when and how much, from the first point on", async () => {
+  const page = await browser.open({ timezone: "Asia/Kolkata" });
+  await page.goto(`${server.url}/health`);
+  await page.locator(".chart.drawn").waitFor();
+  const there = (): string => new Date(Date.now() + 5.5 * 3_600_000).toISOString().slice(11, 15);
+  const before = there();
+  const legend = (await page.locator(".u-legend").textContent())!;
+  assert.match(legend, /at:?\s*\d\d:\d\d:\d\d.*started:?\s*\d+\.\d\d \/s/);
+  assert.ok([before, there()].some((time) => legend.includes(time)), `${legend} has ${before}`);
+});
+
 test("versions are compared, by what changed where", async () => {
   const page = await browser.open();
   await page.goto(`${server.url}/workflows/checkout?view=versions`);
@@ -229,15 +264,36 @@ test("versions are compared, by what changed where", async () => {
   assert.equal(await page.locator("tbody tr").count(), 2);
 });
 
+test("a version that is compared is never the one that is shown, and one that comes meanwhile can be opened", async () => {
+  const { timeout: _, ...document } = checkout;
+  await server.client.put("workflows", { ...document, id: "grows", timeout: "1h" });
+  const page = await browser.open();
+  await page.goto(`${server.url}/workflows/grows?view=versions`);
+  await page.getByText("There is one version only.").waitFor();
+  await server.client.put("workflows", { ...document, id: "grows", timeout: "2h" });
+  const version = page.locator(".page-head select");
+  await version.locator("option", { hasText: "2 (newest)" }).waitFor({ state: "attached" });
+  await version.selectOption("2");
+  await page.getByRole("columnheader", { name: "Version 2" }).waitFor();
+  await page.getByRole("cell", { name: "2h", exact: true }).waitFor();
+  await version.selectOption("1");
+  await page.getByRole("columnheader", { name: "Version 1" }).waitFor();
+  await page.getByRole("cell", { name: "2h", exact: true }).waitFor();
+  assert.deepEqual(await page.locator("thead th").allTextContents(), ["Where", "Version 2", "Version 1"]);
+});
+
 test("nothing is lost when the server is restarted", async () => {
   await server.client.start("review", { run_id: "over-a-restart", input: { title: "x", amount: 1 } });
   const waiting = await reaches(server.client, "over-a-restart", "waiting");
   const gate = waiting.deadlines.find(({ kind }) => kind === "gate")!.gate_id!;
-  const page = await browser.open();
+  const page = await browser.open({ height: 300 });
   await page.goto(`${server.url}/runs/over-a-restart?view=events`);
   await page.locator('.event[data-kind="gate_opened"]').waitFor();
   await server.stop();
   await page.getByText("The connection to Curfew is lost.").waitFor();
+  await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+  const { y } = (await page.locator(".banner").boundingBox())!;
+  assert.ok(y >= 0 && y < 100, `the banner is at ${y}`);
   await server.start();
   await server.client.decide("over-a-restart", gate, { choice: "approve" });
   await page.locator('.page-head [data-status="completed"]').waitFor();
