@@ -1,5 +1,6 @@
 // The frame of every page: navigation, the banner of a lost connection, notices, sign-in.
 import type { Route } from "./logic/routes.ts";
+import { Guard } from "./parts/guard.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
 import { Later } from "./parts/later.tsx";
 import { SignIn } from "./parts/sign_in.tsx";
@@ -41,7 +42,13 @@ export function Shell() {
         )}
       </div>
       <main id="main" tabIndex={-1}>
-        {signInReason.value === undefined ? <Page route={current} /> : <SignIn />}
+        {signInReason.value === undefined ? (
+          <Guard key={current.page} what="This page">
+            <Page route={current} />
+          </Guard>
+        ) : (
+          <SignIn />
+        )}
       </main>
       <Notices />
     </>

@@ -7,6 +7,7 @@ import { isEnded } from "../logic/statuses.ts";
 import { duration, timeLeft, words } from "../logic/words.ts";
 import { ExtendCard } from "../parts/extend_card.tsx";
 import { GateList } from "../parts/gate_list.tsx";
+import { Guard } from "../parts/guard.tsx";
 import { RunControls } from "../parts/run_controls.tsx";
 import { RunTabs } from "../parts/run_tabs.tsx";
 import { Problem, Status, Text, When } from "../parts/text.tsx";
@@ -47,7 +48,9 @@ function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: st
       <Facts run={run} />
       {store.error.value && <Problem message={store.error.value} />}
       {extendBy !== undefined && !ended && <ExtendCard key={extendBy} store={store} byMs={extendBy} onClose={() => setExtendBy(undefined)} />}
-      <OpenGates store={store} run={run} />
+      <Guard what="The decisions that it waits for">
+        <OpenGates store={store} run={run} />
+      </Guard>
       {run.error && (
         <section class="card trouble" aria-label="Error">
           <header>
@@ -66,13 +69,23 @@ function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: st
           </div>
         </section>
       )}
-      {ways && <WaysBack ways={ways} />}
+      {ways && (
+        <Guard what="The ways back">
+          <WaysBack ways={ways} />
+        </Guard>
+      )}
       <div class={`columns ${token === undefined ? "single" : ""}`}>
         <div class="stack">
-          <Timeline store={store} chosen={token} onExtend={mayExtend ? setExtendBy : undefined} retry={recommendedWay(ways)} />
+          <Guard what="The timeline">
+            <Timeline store={store} chosen={token} onExtend={mayExtend ? setExtendBy : undefined} retry={recommendedWay(ways)} />
+          </Guard>
           <RunTabs store={store} />
         </div>
-        {token !== undefined && <TokenPanel store={store} id={token} />}
+        {token !== undefined && (
+          <Guard key={token} what="The token">
+            <TokenPanel store={store} id={token} />
+          </Guard>
+        )}
       </div>
     </>
   );

@@ -5,6 +5,7 @@ import { byDeadline, gateKey } from "../logic/gates.ts";
 import { markDecided, undecided } from "../state/decided_gates.ts";
 import { GateCard } from "./gate_card.tsx";
 import { GateContext } from "./gate_context.tsx";
+import { Guard } from "./guard.tsx";
 import { takesKeys } from "./keys.ts";
 
 /** How long keys wait after the current gate has gone: who had pressed one a moment later meant the gate before. */
@@ -51,9 +52,13 @@ export function GateList({ gates, showsRun = false, onDecided }: GateListProps) 
         const isCurrent = key === current;
         return (
           <div key={key} id={key} class={`gate-item ${isCurrent && ordered.length > 1 ? "current" : ""}`} onFocusCapture={() => setCurrent(key)} onMouseDown={() => setCurrent(key)}>
-            <GateCard gate={gate} showsRun={showsRun} isCurrent={isCurrent} mayUseKeys={() => performance.now() - goneAt.current > SETTLED_MS} onDecided={() => (markDecided(gate), onDecided())}>
-              <GateContext gate={gate} />
-            </GateCard>
+            <Guard what={`The gate ${gate.id} of ${gate.run_id}`}>
+              <GateCard gate={gate} showsRun={showsRun} isCurrent={isCurrent} mayUseKeys={() => performance.now() - goneAt.current > SETTLED_MS} onDecided={() => (markDecided(gate), onDecided())}>
+                <Guard what="What is known about it">
+                  <GateContext gate={gate} />
+                </Guard>
+              </GateCard>
+            </Guard>
           </div>
         );
       })}

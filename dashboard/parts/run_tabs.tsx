@@ -6,6 +6,7 @@ import { runPath, tokenPath } from "../logic/routes.ts";
 import { short } from "../logic/safe_text.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { duration, moment, words, zone } from "../logic/words.ts";
+import { Guard } from "./guard.tsx";
 import { Later } from "./later.tsx";
 import { query, setQuery } from "../state/location.ts";
 import { usePolled } from "../state/poll.ts";
@@ -28,7 +29,9 @@ export function RunTabs({ store }: { store: RunStore }) {
     <section class="card" aria-label="Details">
       <Tabs names={offered} chosen={view} counts={counts} onChoose={(name) => setQuery({ view: name === "graph" ? undefined : name, limits: undefined, durations: undefined })} />
       <div role="tabpanel" aria-label={view}>
-        <Content store={store} />
+        <Guard key={view} what="This view">
+          <Content store={store} />
+        </Guard>
       </div>
     </section>
   );
