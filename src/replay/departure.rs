@@ -6,6 +6,7 @@
 use crate::base::failure::FailureClass;
 use crate::base::time::format_duration;
 use crate::protocol::task::{ActionTimeouts, NOT_TRIED_AGAIN, StepReport, StepStatus};
+use crate::replay::comparison::TOLERANCE_MS;
 use crate::replay::outcome::AttemptEnd;
 use crate::replay::recorded_calls::RecordedAttempt;
 use crate::replay::recorded_tasks::{ComparedTask, Difference, StepLimits};
@@ -25,9 +26,9 @@ pub enum DepartureKind {
     Unknown(String),
 }
 
-/// The limits of an attempt in the replay.
+/// The limits of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub struct NewLimits {
+pub struct AttemptLimits {
     pub attempt_ms: Option<u64>,
     /// That of its executor, which may be longer: the run decides first.
     pub executor_ms: Option<u64>,
@@ -36,12 +37,37 @@ pub struct NewLimits {
     pub actions: ActionTimeouts,
 }
 
-/// The first departure. `None`: the attempt goes as recorded.
+impl AttemptLimits {
+    fn are_same(self, other: AttemptLimits) -> bool {
+        let is_close = |one: Option<u64>, other: Option<u64>| match (one, other) {
+            (Some(one), Some(other)) => one.abs_diff(other) <= TOLERANCE_MS,
+            (one, other) => one == other,
+        };
+        self.attempt_ms == other.attempt_ms
+            && self.actions == other.actions
+            && is_close(self.executor_ms, other.executor_ms)
+            && is_close(self.run_ms, other.run_ms)
+    }
+
+    fn are_longer(self, other: AttemptLimits) -> bool {
+        let is_longer = |one: Option<u64>, other: Option<u64>| {
+            other.is_some_and(|other| one.is_none_or(|one| one > other.saturating_add(TOLERANCE_MS)))
+        };
+        is_longer(self.executor_ms, other.executor_ms) || is_longer(self.run_ms, other.run_ms)
+    }
+}
+
+/// The first departure. `None`: the attempt goes as recorded. `before`: the limits in the recording, if they are known.
 pub fn departure(
     recorded: &RecordedAttempt,
     task: &ComparedTask<'_>,
-    limits: NewLimits,
+    limits: AttemptLimits,
+    before: Option<&AttemptLimits>,
 ) -> Option<Departure> {
+    let is_same = before.is_some_and(|before| limits.are_same(*before));
+    if is_same && task.difference == Difference::None && !recorded.is_longer {
+        return where_it_stops(recorded);
+    }
     if task.difference == Difference::Task {
         return Some(unknown(0, "its task is another one than in the recording"));
     }
@@ -60,7 +86,9 @@ pub fn departure(
         .min();
     let ends_ms = cut_ms.into_iter().chain(limits.run_ms).min();
     let has_new_limits = task.difference == Difference::Limits || recorded.is_longer;
-    let mut found = vec![at_the_end(recorded, task, limits)];
+    let has_more_time = recorded.limit.is_extended_by(limits.attempt_ms)
+        || before.is_none_or(|before| limits.are_longer(*before));
+    let mut found = vec![at_the_end(recorded, task, limits, has_more_time)];
     match calls_of(recorded, task) {
         Ok(calls) => {
             for (number, call) in calls.iter().enumerate() {
@@ -100,10 +128,23 @@ fn unknown(after_ms: u64, why: impl Into<String>) -> Departure {
 }
 
 /// Whether the recorded end would be another one, although everything before it is the same.
-fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLimits) -> Option<Departure> {
+fn at_the_end(
+    recorded: &RecordedAttempt,
+    task: &ComparedTask<'_>,
+    limits: AttemptLimits,
+    has_more_time: bool,
+) -> Option<Departure> {
     let lasted_ms = recorded.lasted_ms;
-    let is_extended = recorded.limit.is_extended_by(limits.attempt_ms);
     let has_other_limits = task.difference == Difference::Limits;
+    let is_cut_later = match recorded.limit.was_cut_inside() {
+        // A call that was cut is tried again if there is time.
+        true => has_more_time && !task.never_retries(),
+        false => {
+            let latest_ms = lasted_ms.saturating_add(TOLERANCE_MS);
+            let is_extended = recorded.limit.is_extended_by(limits.attempt_ms);
+            is_extended || limits.executor_ms.is_none_or(|limit| limit > latest_ms)
+        }
+    };
     let at_end = |why: &str| Some(unknown(lasted_ms, why));
     match &recorded.end {
         AttemptEnd::Failed { error, .. } => {
@@ -133,7 +174,7 @@ fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLi
             let is_failed =
                 |step: &StepReport| matches!(step.status, StepStatus::Failed | StepStatus::TimedOut);
             let has_failed = steps.iter().any(is_failed);
-            match has_failed && (has_other_limits || is_extended) {
+            match has_failed && (has_other_limits || has_more_time) {
                 true => Some(unknown(
                     0,
                     "one of its steps failed, and its limits are others than in the recording",
@@ -141,10 +182,7 @@ fn at_the_end(recorded: &RecordedAttempt, task: &ComparedTask<'_>, limits: NewLi
                 false => None,
             }
         }
-        // A call that was cut is tried again if there is time.
-        AttemptEnd::TimedOut { .. }
-            if is_extended && (!recorded.limit.was_cut_inside() || !task.never_retries()) =>
-        {
+        AttemptEnd::TimedOut { .. } if is_cut_later => {
             let lasted = format_duration(lasted_ms);
             Some(unknown(
                 lasted_ms,

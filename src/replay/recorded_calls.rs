@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::base::time::Millis;
-use crate::protocol::task::StepReport;
+use crate::protocol::task::{StepReport, StepStatus};
 use crate::replay::export::{EventView, Export, TimeoutView, TokenView};
 use crate::replay::history::{History, end_of_recording};
 use crate::replay::outcome::AttemptEnd;
@@ -140,13 +140,14 @@ pub fn attempts(
         let epoch = dispatch.number("epoch").unwrap_or(1);
         let is_last = number + 1 == dispatches.len();
         let ending = rest.iter().find(|event| ends_attempt(event)).copied();
-        let end = match ending {
+        let mut end = match ending {
             Some(event) => end_of(history, token, event, is_last, tasks),
             None => AttemptEnd::Open { is_under_way: true },
         };
         let mut ended_at = ending.map_or(end_of_recording(export), |event| event.at);
         // The event of a branch that waited at a join is of when the join fired.
-        if let (true, Some(at)) = (is_last, token.ended_at) {
+        let has_answered = matches!(end, AttemptEnd::Completed { .. } | AttemptEnd::Failed { .. });
+        if let (true, true, Some(at)) = (is_last, has_answered, token.ended_at) {
             ended_at = ended_at.min(at);
         }
         losses = match end {
@@ -164,7 +165,11 @@ pub fn attempts(
             false => 0,
         };
         let ordered_at = dispatch.at.saturating_add(queued_ms);
-        let lasted_ms = ended_at.saturating_sub(ordered_at);
+        let mut lasted_ms = ended_at.saturating_sub(ordered_at);
+        if dispatches.len() == 1 && end == (AttemptEnd::Open { is_under_way: false }) {
+            let cut = cut_in_pause(token).filter(|(_, after_ms)| *after_ms <= lasted_ms);
+            (end, lasted_ms) = cut.unwrap_or((end, lasted_ms));
+        }
         let suspended_after = suspended_after(history, token, ending, ordered_at, lasted_ms);
         attempts.push(RecordedAttempt {
             place: place_of(token, epoch),
@@ -294,6 +299,20 @@ fn steps_of(token: &TokenView, is_last: bool) -> Rc<[StepReport]> {
     }
 }
 
+/// The only attempt of a token was cut while the run was paused, and would have begun again: its end, and when after its order.
+fn cut_in_pause(token: &TokenView) -> Option<(AttemptEnd, u64)> {
+    let last = token.steps.last()?;
+    let end = AttemptEnd::TimedOut {
+        step_ref: Some(last.reference.clone()),
+        is_reported: true,
+        steps: token.steps.clone(),
+        step_limit_ms: None,
+    };
+    let durations = token.steps.iter().map(|step| step.duration_ms);
+    let after_ms = durations.fold(0, u64::saturating_add);
+    (last.status == StepStatus::TimedOut).then_some((end, after_ms))
+}
+
 /// The token has failed, before something else ended it.
 fn is_own_error(token: &TokenView) -> bool {
     let error = token.error.as_ref();
@@ -323,9 +342,11 @@ fn timed_out(
         is_inside(record, token) && tasks.is_limit_of_step(&token.node_key(), step_ref, *limit_ms)
     };
     let step_limit_ms = record.timeout_event.timeout_ms.filter(is_of_step).unwrap_or(0);
+    let is_reported = is_reported && record.error.is_none();
     AttemptEnd::TimedOut {
-        is_reported: is_reported && record.error.is_none(),
-        steps: steps_of(token, is_last),
+        is_reported,
+        // Without a report the row has those of an earlier attempt.
+        steps: steps_of(token, is_last && is_reported),
         step_limit_ms: (!is_last).then_some(step_limit_ms),
         step_ref,
     }

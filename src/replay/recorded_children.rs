@@ -86,14 +86,18 @@ impl RecordedWorld {
             return RunResponse::Conflict("{}".into());
         }
         let shortened_to = recorded.limit.shortened_to(limit_ms);
-        let cut_ms = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+        let held_ms = recorded.holds.first().map_or(u64::MAX, |hold| hold.after_ms);
+        let missed = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+        let cut_ms = missed.filter(|limit| *limit <= held_ms);
+        // Its limit passes when the clocks have gone on.
+        let is_cut_later = missed.is_some() && cut_ms.is_none();
         let is_of_limit =
             recorded.end.as_ref().is_some_and(lacked_time) && !recorded.limit.is_same_as(limit_ms);
         let was_held = recorded
             .holds
             .iter()
             .any(|hold| hold.cause == HoldCause::Decision);
-        let is_unknown = !self.is_unchanged && (is_of_limit || was_held);
+        let is_unknown = !self.is_unchanged && (is_of_limit || was_held || is_cut_later);
         let ends_at = recorded
             .end
             .as_ref()

@@ -12,7 +12,7 @@ use crate::protocol::caller::Caller;
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::task::{ReportStatus, StepProgress, TaskMessage, TaskOrder, TaskReport};
-use crate::replay::departure::{Departure, DepartureKind, NewLimits, departure, where_it_stops};
+use crate::replay::departure::{AttemptLimits, Departure, DepartureKind, departure, where_it_stops};
 use crate::replay::export::node_key;
 use crate::replay::outcome::AttemptEnd;
 use crate::replay::recorded_calls::{CallPlace, RecordedAttempt};
@@ -41,7 +41,8 @@ pub struct RecordedWorld {
     pub environment: Environment,
     attempts: RefCell<Unplayed<RecordedAttempt>>,
     decisions: RefCell<Decisions>,
-    tasks: RecordedTasks,
+    tasks: Rc<RecordedTasks>,
+    recorded_limits: BTreeMap<CallPlace, AttemptLimits>,
     /// Alarms ring as late as they did. Empty where something was changed.
     wakes: BTreeSet<Millis>,
     /// Calls that get no answer, by the number of the message that comes when the recording ends for them.
@@ -57,6 +58,8 @@ pub struct RecordedWorld {
     reap_ms: u64,
     pub(super) children: RecordedChildren,
     pub unknown: RefCell<Vec<UnknownCall>>,
+    /// Those of the attempts of this replay.
+    pub limits: RefCell<BTreeMap<CallPlace, AttemptLimits>>,
     pub broken: RefCell<Vec<String>>,
     /// Commits that wrote rows.
     pub commits: Cell<u64>,
@@ -80,7 +83,7 @@ impl RecordedWorld {
     pub fn new(
         environment: Environment,
         recording: Recording,
-        tasks: RecordedTasks,
+        tasks: Rc<RecordedTasks>,
         is_unchanged: bool,
         reap_ms: u64,
     ) -> RecordedWorld {
@@ -90,6 +93,8 @@ impl RecordedWorld {
             children: RecordedChildren::new(recording.children),
             decisions: RefCell::new(Decisions::new(recording.decisions)),
             tasks,
+            recorded_limits: recording.limits,
+            limits: RefCell::default(),
             wakes: if is_unchanged {
                 recording.wakes
             } else {
@@ -230,19 +235,19 @@ impl RecordedWorld {
         let now = self.environment.now.get();
         let task: Value = serde_json::from_str(order.task.get()).unwrap_or_default();
         let actions = order.action_timeouts.unwrap_or_default();
-        let limits = NewLimits {
+        let limits = AttemptLimits {
             attempt_ms: limit_ms,
             executor_ms: order.deadline_at.map(|at| at.saturating_sub(now)),
             run_ms: order.run_ends_at.map(|at| at.saturating_sub(now)),
             actions,
         };
-        match self.is_unchanged {
-            true => where_it_stops(recorded),
-            false => {
-                let compared = self.tasks.compare(&recorded.place.node_id, &task, actions);
-                departure(recorded, &compared, limits)
-            }
+        if self.is_unchanged {
+            self.limits.borrow_mut().insert(recorded.place.clone(), limits);
+            return where_it_stops(recorded);
         }
+        let compared = self.tasks.compare(&recorded.place.node_id, &task, actions);
+        let recorded_limits = self.recorded_limits.get(&recorded.place);
+        departure(recorded, &compared, limits, recorded_limits)
     }
 
     /// An async action: its call is accepted, and its result comes by the callback.

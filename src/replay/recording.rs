@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::error::Error;
 use crate::base::time::Millis;
 use crate::protocol::run::GateDecision;
+use crate::replay::departure::AttemptLimits;
 use crate::replay::export::{Export, GateView};
 use crate::replay::history::{History, events_by_token};
-use crate::replay::recorded_calls::{RecordedAttempt, attempts};
+use crate::replay::recorded_calls::{CallPlace, RecordedAttempt, attempts};
 use crate::replay::recorded_child::{RecordedChild, children};
 use crate::replay::recorded_requests::{RecordedRequest, requests};
 use crate::replay::recorded_tasks::RecordedTasks;
@@ -20,6 +21,8 @@ pub struct Recording {
     /// The ids of all gates.
     pub gates: BTreeSet<String>,
     pub requests: Vec<RecordedRequest>,
+    /// The limits of the attempts, where they are known.
+    pub limits: BTreeMap<CallPlace, AttemptLimits>,
     /// Moments at which the object did something.
     pub wakes: BTreeSet<Millis>,
 }
@@ -45,6 +48,7 @@ impl Recording {
             decisions: decisions(export),
             gates: export.gates.iter().map(|gate| gate.id.clone()).collect(),
             requests: requests(export)?,
+            limits: BTreeMap::new(),
             wakes: export.events.iter().map(|event| event.at).collect(),
         };
         for token in &export.tokens {

@@ -14,8 +14,10 @@ use crate::base::time::Millis;
 use crate::host::{Config, SubrequestBudget};
 use crate::protocol::caller::Caller;
 use crate::protocol::run::{PageRequest, RunRequest, RunResponse};
+use crate::replay::departure::AttemptLimits;
 use crate::replay::export::{Export, RunView, TimeoutView, TokenView};
 use crate::replay::export_bounds::Copies;
+use crate::replay::recorded_calls::CallPlace;
 use crate::replay::recorded_tasks::RecordedTasks;
 use crate::replay::recorded_world::{RecordedWorld, UnknownCall};
 use crate::replay::recording::Recording;
@@ -28,6 +30,8 @@ pub struct Replayed {
     pub tokens: Vec<TokenView>,
     pub timeouts: Vec<TimeoutView>,
     pub unknown: Vec<UnknownCall>,
+    /// Those of the attempts.
+    pub limits: BTreeMap<CallPlace, AttemptLimits>,
 }
 
 pub struct Plan<'a> {
@@ -38,7 +42,7 @@ pub struct Plan<'a> {
 }
 
 /// What is not as in the recording.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Changed {
     pub workflow: bool,
     pub input: bool,
@@ -46,12 +50,12 @@ pub struct Changed {
 }
 
 impl Changed {
-    fn is_nothing(self) -> bool {
+    pub fn is_nothing(self) -> bool {
         !self.workflow && !self.input && !self.durations
     }
 }
 
-pub fn replay(plan: &Plan<'_>, recording: Recording, tasks: RecordedTasks) -> Result<Replayed, Error> {
+pub fn replay(plan: &Plan<'_>, recording: Recording, tasks: Rc<RecordedTasks>) -> Result<Replayed, Error> {
     let mut replay = Replay::new(plan, recording, tasks)?;
     replay.start(plan)?;
     replay.run_until_end()?;
@@ -69,7 +73,7 @@ struct Replay {
 }
 
 impl Replay {
-    fn new(plan: &Plan<'_>, mut recording: Recording, tasks: RecordedTasks) -> Result<Replay, Error> {
+    fn new(plan: &Plan<'_>, mut recording: Recording, tasks: Rc<RecordedTasks>) -> Result<Replay, Error> {
         let export = plan.export;
         let reap_ms = export.settings.heartbeat_ms;
         let mut environment = Environment::new(Rng::seeded(0), export.run.started_at);
@@ -206,6 +210,7 @@ impl Replay {
             tokens: self.all(RunRequest::ListTokens)?,
             timeouts: self.all(RunRequest::ListTimeouts)?,
             unknown: self.simulator.world.unknown.take(),
+            limits: self.simulator.world.limits.take(),
         })
     }
 

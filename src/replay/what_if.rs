@@ -1,5 +1,8 @@
 //! A what-if: a recorded run once more, with changes.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use crate::api::control;
@@ -13,9 +16,11 @@ use crate::definition::snapshot::{
 use crate::definition::timeouts::TimeoutRules;
 use crate::replay::changed_durations::{ChangedDuration, DURATIONS_MAX, RecordedDurations, change_durations};
 use crate::replay::comparison::differences;
+use crate::replay::departure::AttemptLimits;
 use crate::replay::documents::{library_of, self_contained};
 use crate::replay::export::Export;
 use crate::replay::json_patch;
+use crate::replay::recorded_calls::CallPlace;
 use crate::replay::recorded_tasks::RecordedTasks;
 use crate::replay::recording::Recording;
 use crate::replay::replaying::{Changed, Plan, Replayed, replay};
@@ -126,17 +131,18 @@ impl WhatIf {
 
     /// `{recorded, recorded_durations, replayed, differences, unknown}`.
     pub fn run(&self, stored: StoredSnapshot) -> Result<Value, Error> {
-        let mut tasks = RecordedTasks::default();
-        for snapshot in self.export.versions.values().chain([&self.export.snapshot]) {
-            let snapshot = Snapshot::read(snapshot.clone()).map_err(|_| {
-                let message = "the snapshot of the export cannot be read; export the run again";
-                Error::invalid_request("/snapshot", message)
-            })?;
-            tasks.add(&snapshot);
-        }
+        let tasks = Rc::new(self.recorded_tasks()?);
         let mut recording = Recording::of(&self.export, &tasks)?;
         let recorded_durations = RecordedDurations::of(&recording);
         recorded_durations.check(&self.body.durations)?;
+        let changed = Changed {
+            workflow: self.document.is_some(),
+            input: self.body.input.is_some(),
+            durations: !self.body.durations.is_empty(),
+        };
+        if !changed.is_nothing() {
+            recording.limits = self.recorded_limits(&tasks)?;
+        }
         change_durations(&mut recording, &self.body.durations);
         let workflow = ResolvedWorkflow::new(stored)?;
         let plan = Plan {
@@ -147,14 +153,39 @@ impl WhatIf {
                 .input
                 .clone()
                 .unwrap_or_else(|| self.export.run.input.clone()),
-            changed: Changed {
-                workflow: self.document.is_some(),
-                input: self.body.input.is_some(),
-                durations: !self.body.durations.is_empty(),
-            },
+            changed,
         };
         let replayed = replay(&plan, recording, tasks)?;
         Ok(self.answer(&replayed, &recorded_durations))
+    }
+
+    fn recorded_tasks(&self) -> Result<RecordedTasks, Error> {
+        let mut tasks = RecordedTasks::default();
+        for snapshot in self.export.versions.values().chain([&self.export.snapshot]) {
+            let snapshot = Snapshot::read(snapshot.clone()).map_err(|_| {
+                let message = "the snapshot of the export cannot be read; export the run again";
+                Error::invalid_request("/snapshot", message)
+            })?;
+            tasks.add(&snapshot);
+        }
+        Ok(tasks)
+    }
+
+    /// The history does not have the limits of attempts, but they follow from it: the run is replayed without changes.
+    fn recorded_limits(
+        &self,
+        tasks: &Rc<RecordedTasks>,
+    ) -> Result<BTreeMap<CallPlace, AttemptLimits>, Error> {
+        let first = self.export.snapshot_of(self.export.first_version())?;
+        let workflow = ResolvedWorkflow::new(first.clone())?;
+        let plan = Plan {
+            export: &self.export,
+            workflow: &workflow,
+            input: self.export.run.input.clone(),
+            changed: Changed::default(),
+        };
+        let recording = Recording::of(&self.export, tasks)?;
+        Ok(replay(&plan, recording, tasks.clone())?.limits)
     }
 
     fn answer(&self, replayed: &Replayed, recorded_durations: &RecordedDurations) -> Value {

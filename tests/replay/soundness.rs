@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{recorded, try_what_if};
 use crate::simulate::try_simulate;
 
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 400;
 
 /// Times that differ by so much are the same: `docs/simulation.md`.
 const SAME_MS: u64 = 50;
@@ -297,6 +297,12 @@ fn check(seed: u64, count: &mut Count) -> Result<(), String> {
             "unchanged: {:#} {:#}",
             unchanged["differences"], unchanged["unknown"]
         ));
+    }
+    let renamed = json!([{"op": "add", "path": "/description", "value": "the same"}]);
+    let same = try_what_if(&export, json!({"changes": renamed})).map_err(|error| error.message)?;
+    if same["differences"] != json!([]) || same["unknown"] != json!([]) {
+        let (differences, unknown) = (&same["differences"], &same["unknown"]);
+        return Err(format!("another description: {differences:#} {unknown:#}"));
     }
     for _ in 0..4 {
         let change = change(&mut rng, &workflow);
