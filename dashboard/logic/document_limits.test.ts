@@ -63,6 +63,8 @@ test("a slider covers a hundredth to a hundred times, and its middle is the leng
   assert.equal(msAt(0, scale), 600);
   assert.equal(msAt(POSITIONS, scale), 6_000_000);
   assert.equal(positionOf(1, scale), 0);
+  assert.equal(scaleAround(10 * 3_600_000).most, 30 * 86_400_000, "documents have no longer limit");
+  assert.equal(scaleAround(60 * 86_400_000).most, 60 * 86_400_000);
   for (let position = 1; position <= POSITIONS; position += 1) assert.ok(msAt(position, scale) >= msAt(position - 1, scale), String(position));
   assert.deepEqual([17_384, 1_730, 4_444_000, 100_000_000, 0.2].map(rounded), [17_000, 1_700, 4_500_000, 100_800_000, 1]);
 });

@@ -21,8 +21,11 @@ const STEPS: [from: number, step: number][] = [
   [100, 10],
 ];
 
+/** Documents have none that is longer, where no operator has changed that. */
+const LIMIT_MOST_MS = 30 * 86_400_000;
+
 /** Around a length that is there already. */
-export const scaleAround = (ms: number): DurationScale => ({ least: Math.max(ms / 100, 1), most: Math.max(ms * 100, 100) });
+export const scaleAround = (ms: number): DurationScale => ({ least: Math.max(ms / 100, 1), most: Math.max(Math.min(ms * 100, LIMIT_MOST_MS), ms, 100) });
 
 export function positionOf(ms: number, { least, most }: DurationScale): number {
   const share = Math.log(Math.max(ms, 1) / least) / Math.log(most / least);

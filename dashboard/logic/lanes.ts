@@ -40,6 +40,12 @@ interface Group {
   tokens: Token[];
 }
 
+/** What a fan-out is called: its node, or its group where branches have several nodes. */
+export const groupName = ({ tokens, group }: Pick<GroupRow, "tokens" | "group">): string => {
+  const nodes = new Set(tokens.map(({ node_id }) => node_id));
+  return nodes.size === 1 ? [...nodes][0]! : group;
+};
+
 export const numberOf = (token: string): number => Number(token.slice(1)) || 0;
 
 export function rowsOf(tokens: readonly Token[], open: ReadonlySet<number>): Row[] {

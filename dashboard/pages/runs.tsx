@@ -44,6 +44,7 @@ export function RunsPage() {
     if (!next.delete(id)) next.add(id);
     setSelected(next);
   };
+  const mayControl = may("operate");
   const isAll = runs.length > 0 && runs.every(({ id }) => selected.has(id));
 
   return (
@@ -68,7 +69,7 @@ export function RunsPage() {
           <summary class="filters-summary">Filters</summary>
           <Filters filter={filter} />
         </details>
-        {may("operate") && (selected.size > 0 || isFiltered(filter)) && (
+        {mayControl && (selected.size > 0 || isFiltered(filter)) && (
           <BulkBar ids={[...selected]} filter={filter} onDone={() => (setSelected(new Set()), refresh())} onClear={() => setSelected(new Set())} />
         )}
         {error.value && <Problem message={error.value} />}
@@ -76,7 +77,7 @@ export function RunsPage() {
           <table class="stacked">
             <thead>
               <tr>
-                <th>
+                <th class={mayControl ? "" : "hidden"}>
                   <input type="checkbox" aria-label="Select all shown runs" checked={isAll} onChange={() => setSelected(isAll ? new Set() : new Set(runs.map(({ id }) => id)))} />
                 </th>
                 <th>Status</th>
@@ -89,7 +90,7 @@ export function RunsPage() {
             </thead>
             <tbody>
               {runs.map((run) => (
-                <RunRow key={run.id} run={run} isSelected={selected.has(run.id)} onToggle={() => toggle(run.id)} />
+                <RunRow key={run.id} run={run} isSelected={mayControl ? selected.has(run.id) : undefined} onToggle={() => toggle(run.id)} />
               ))}
             </tbody>
           </table>
@@ -117,10 +118,10 @@ const isWide = (): boolean => matchMedia("(min-width: 641px)").matches;
 
 const listQuery = (filter: RunFilter) => ({ ...selectionOf(filter, currentTime()), sort: filter.sort }) as object;
 
-function RunRow({ run, isSelected, onToggle }: { run: RunSummary; isSelected: boolean; onToggle: () => void }) {
+function RunRow({ run, isSelected, onToggle }: { run: RunSummary; /** Undefined: this caller controls no runs. */ isSelected: boolean | undefined; onToggle: () => void }) {
   return (
     <tr>
-      <td>
+      <td class={isSelected === undefined ? "hidden" : ""}>
         <input type="checkbox" aria-label={`Select run ${run.id}`} checked={isSelected} onChange={onToggle} />
       </td>
       <td class="at-status">

@@ -23,6 +23,8 @@ const TITLES: Record<string, string> = { node: "A decision is needed", workflow_
 /** Then it has a scroll bar, which keys have to reach. */
 const isLong = (prompt: string): boolean => prompt.length > 400 || prompt.split("\n").length > 8;
 
+const keepOpen = (event: Event): void => event.preventDefault();
+
 interface GateCardProps {
   gate: Gate;
   onDecided: () => void;
@@ -55,14 +57,18 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent, mayUseK
     if (problem !== undefined) return void notify("bad", `Not decided: ${problem}`);
     setPending(choice);
     const input = inputFor(choice);
+    // Who closes the tab within that second is asked: the decision would not be sent.
+    addEventListener("beforeunload", keepOpen);
     const undo = (): void => {
       clearTimeout(timer.current);
+      removeEventListener("beforeunload", keepOpen);
       dismiss(notice);
       setPending(undefined);
     };
     const notice = notify("neutral", `${words(choice)} is sent to ${gate.run_id} in a second.`, { undo, shownMs: UNDO_MS });
     timer.current = setTimeout(async () => {
       const done = await attempt(() => client.value.decide(gate.run_id, gate.id, { choice, ...(input !== undefined && { input }), ...(comment && { comment }) }), `Decided: ${words(choice)}.`);
+      removeEventListener("beforeunload", keepOpen);
       setPending(undefined);
       if (done) onDecided();
     }, UNDO_MS);

@@ -2,8 +2,9 @@
 import type { FunctionComponent } from "preact";
 import { useState } from "preact/hooks";
 import type { RunEvent } from "../../client/index.ts";
+import { factsOf } from "../logic/event_facts.ts";
 import { runPath, tokenPath } from "../logic/routes.ts";
-import { short } from "../logic/safe_text.ts";
+import { visible } from "../logic/safe_text.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { duration, moment, words, zone } from "../logic/words.ts";
 import { Guard } from "./guard.tsx";
@@ -89,10 +90,7 @@ function EventsView({ store }: ViewProps) {
   );
 }
 
-const COMMON = new Set(["seq", "at", "kind", "token_id", "node_id", "workflow_run_id"]);
-
 function EventLine({ event, run }: { event: RunEvent; run: string }) {
-  const rest = Object.entries(event).filter(([name, value]) => !COMMON.has(name) && value !== null && value !== undefined);
   return (
     <li class="event" data-kind={event.kind}>
       <span class="seq">{event.seq}</span>
@@ -107,9 +105,9 @@ function EventLine({ event, run }: { event: RunEvent; run: string }) {
             {event.token_id}
           </a>
         )}{" "}
-        {rest.map(([name, value]) => (
-          <span key={name} class="muted small">
-            {words(name)} {name.endsWith("_ms") && typeof value === "number" ? duration(value) : <Text value={short(value, 160)} />}{"  "}
+        {factsOf(event).map(([name, value]) => (
+          <span key={name} class="fact small">
+            <span class="muted">{visible(name)}</span> <Text value={value} />
           </span>
         ))}
       </span>

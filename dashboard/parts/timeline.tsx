@@ -14,6 +14,8 @@ import { Icon } from "./icon.tsx";
 import { Hatch, Legend, RowLane, type Scale } from "./timeline_rows.tsx";
 import { LaneTip, type TipState } from "./timeline_tip.tsx";
 
+/** From one label of the scale to the next. The last one stands before its line, so that there have to be two beside each other. */
+const LABEL_PX = 110;
 const MOST_FRAMES_MS = 50;
 
 /** What is drawn: a run that is followed, or one that was simulated. */
@@ -143,7 +145,7 @@ export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }:
     setOpen(next);
   };
   const { first, last } = visibleRows(scroll.top, scroll.height, rowHeight, rows.length);
-  const ticks = ticksOf(domain, run.started_at, Math.max(Math.floor(width / 90), 2));
+  const ticks = ticksOf(domain, run.started_at, Math.max(Math.floor(width / LABEL_PX), 2));
 
   return (
     <section class="card" aria-label={title}>

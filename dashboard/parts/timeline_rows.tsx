@@ -1,6 +1,6 @@
 // The lanes of the timeline as SVG.
 import type { Run, Token } from "../../client/index.ts";
-import type { GroupRow, Row } from "../logic/lanes.ts";
+import { groupName, type GroupRow, type Row } from "../logic/lanes.ts";
 import { tokenPath } from "../logic/routes.ts";
 import { visible, cut } from "../logic/safe_text.ts";
 import { isEnded, lookOf } from "../logic/statuses.ts";
@@ -125,8 +125,7 @@ function TokenName({ run, token, isLinked }: { run: string; token: Token; isLink
 }
 
 function GroupName({ row, onToggle }: { row: GroupRow; onToggle: (instance: number) => void }) {
-  const nodes = new Set(row.tokens.map(({ node_id }) => node_id));
-  const name = nodes.size === 1 ? [...nodes][0]! : row.group;
+  const name = groupName(row);
   return (
     <>
       <button type="button" class="fold" aria-expanded={row.isOpen} onClick={() => onToggle(row.instance)}>

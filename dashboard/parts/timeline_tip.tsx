@@ -1,7 +1,7 @@
 // What a lane says when it is pointed at or focused: its times, its limit, and where the limit comes from.
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Run } from "../../client/index.ts";
-import type { Row } from "../logic/lanes.ts";
+import { groupName, type Row } from "../logic/lanes.ts";
 import { sourceOfLimit, sourceOfRunLimit } from "../logic/limits.ts";
 import type { Lane, SpanKind } from "../logic/timeline.ts";
 import { duration, moment, timeLeft, words } from "../logic/words.ts";
@@ -66,12 +66,12 @@ function RowTip({ row, run, lane, document, now }: { row: Row; run: Run; lane: (
     return (
       <>
         <strong>
-          <Text value={row.group} line /> ×{row.branches}
+          <Text value={groupName(row)} line /> ×{row.branches.toLocaleString("en")}
         </strong>
         <dl class="facts">
           {row.counts.map(([status, count]) => (
             <>
-              <dt>{count}</dt>
+              <dt>{count.toLocaleString("en")}</dt>
               <dd>
                 <Status status={status} />
               </dd>

@@ -71,6 +71,22 @@ test("a gate with a nearer deadline that comes meanwhile is not the one that a k
   await server.client.cancel("fork-3", {});
 });
 
+test("a tab that is closed before a decision was sent asks first", async () => {
+  await server.client.start("fork", { run_id: "fork-4", input: {} });
+  await reaches(server.client, "fork-4", "waiting");
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs/fork-4`);
+  await page.locator('.gate:has-text("Right?") kbd').first().waitFor();
+  await page.keyboard.press("1");
+  const asked = page.waitForEvent("dialog");
+  await page.close({ runBeforeUnload: true });
+  const dialog = await asked;
+  assert.equal(dialog.type(), "beforeunload");
+  await dialog.dismiss();
+  await until("the decision to be sent", async () => (await statusOf("fork-4", "right")) === "completed");
+  await server.client.cancel("fork-4", {});
+});
+
 test("the gate of a failure asks in words, and has the failure", async () => {
   await server.client.start("escalated", { run_id: "escalated-1", input: { base: peer.url } });
   await reaches(server.client, "escalated-1", "waiting");

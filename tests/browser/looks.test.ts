@@ -97,6 +97,28 @@ test("at 360 px the chosen tab is in sight, and lists show their last columns", 
   await right("start", "button");
 });
 
+test("a long name of the reader leaves the top in two rows at 360 px", async () => {
+  const page = await browser.open({ width: 360, height: 740 });
+  await page.route("**/v1/me", (route) => route.fulfill({ json: { name: "a-person-with-a-long-name@a-company-with-a-long-name.example.com", roles: ["read"], development: false } }));
+  await show(page, "/runs", "tbody tr");
+  await page.getByText("a-person-with").waitFor();
+  const { height } = (await page.locator(".top").boundingBox())!;
+  assert.ok(height < 90, `${height} px`);
+});
+
+test("labels of the scale do not run into each other, at any width", async () => {
+  for (const width of [360, 700, 980, 1180, 1280, 1470]) {
+    const page = await browser.open({ width });
+    await show(page, "/runs/failing-1", ".timeline .tick-text");
+    const overlaps = await page.evaluate(() => {
+      const boxes = [...document.querySelectorAll(".timeline .head .tick-text")].map((label) => label.getBoundingClientRect());
+      return boxes.slice(1).filter((box, index) => box.left < boxes[index]!.right + 4).length;
+    });
+    assert.equal(overlaps, 0, `${width} px`);
+    await page.close();
+  }
+});
+
 test("no text of a node is wider than the node, and its count lies beside the arrow", async () => {
   const page = await browser.open();
   for (const path of ["/runs/steps-live", "/runs/wide-40", `/workflows/${wordy.id}`]) {
@@ -162,6 +184,10 @@ test("a lane says where its limit comes from", async () => {
   await show(page, "/runs/steps-live", '.timeline .lane:has-text("third")');
   await page.locator('.timeline .lane:has-text("second") .plot').hover();
   await page.getByText("from the node (5s)").waitFor();
+  await show(page, "/runs/wide-40", '.timeline .lane:has-text("branch")');
+  await page.locator('.timeline .lane:has-text("branch") .plot').hover();
+  await page.locator(".tip strong", { hasText: "branch ×40" }).waitFor();
+  await show(page, "/runs/steps-live", '.timeline .lane:has-text("third")');
   await page.locator(".timeline .budget .name").hover();
   await page.getByText("its workflow says 10m").waitFor();
 });

@@ -47,6 +47,8 @@ test("a reader sees no controls, an admin does", async () => {
     await page.getByLabel("Token").fill(token);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText(isAdmin ? "ada" : "rick", { exact: true }).first().waitFor();
+    await page.getByRole("link", { name: "guarded" }).waitFor();
+    assert.equal(await page.getByLabel("Select run guarded").isVisible(), isAdmin);
     await page.getByRole("link", { name: "guarded" }).click();
     await page.locator(".gate").waitFor();
     assert.equal(await page.getByRole("button", { name: "Cancel …" }).count(), isAdmin ? 1 : 0);
