@@ -1,5 +1,6 @@
 // `curfew watch`: a run as it goes. On a terminal a screen that is redrawn in place, elsewhere one line for each event.
 import type { Client, Run, Token } from "../../client/index.ts";
+import { mayRepeat } from "../../client/transport.ts";
 import type { Command, Invocation } from "../command.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "../exit_codes.ts";
 import { endLines, outcomeLines } from "../run_text.ts";
@@ -102,7 +103,8 @@ export async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
 
 /**
  * Asks the API again after events, but not for each one: a fan-out of a thousand branches has thousands of them, and an answer with all
- * its tokens is large. A failure of one answer is thrown at the next event.
+ * its tokens is large. While Curfew does not answer, the screen keeps what it shows, and the next request asks again: how long that may last is
+ * decided by the stream. A refusal is thrown at the next event.
  */
 function refresher(ask: () => Promise<void>): { request(): void; check(): void; finish(): Promise<void> } {
   let isWanted = false;
@@ -128,7 +130,9 @@ function refresher(ask: () => Promise<void>): { request(): void; check(): void; 
       if (isRunning) return;
       isRunning = true;
       current = loop()
-        .catch((error: unknown) => void (failure = error))
+        .catch((error: unknown) => {
+          if (!mayRepeat(error, true)) failure = error;
+        })
         .finally(() => (isRunning = false));
     },
     check,

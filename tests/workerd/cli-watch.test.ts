@@ -29,9 +29,9 @@ const startGated = async () => {
 const approve = async (id: string) => assert.equal((await curfew.api("POST", `/v1/runs/${id}/gates/g2`, { choice: "approve" })).status, 200);
 
 /** The command in this process, on a terminal of the test. */
-function onTerminal(line: string[], size = { columns: 80, rows: 24 }) {
+function onTerminal(line: string[], size = { columns: 80, rows: 24 }, url = curfew.url) {
   const terminal = testTerminal(size);
-  const ended = runCommandLine(line, { CURFEW_URL: curfew.url, NO_COLOR: "1" }, terminal);
+  const ended = runCommandLine(line, { CURFEW_URL: url, NO_COLOR: "1" }, terminal);
   return { terminal, ended };
 }
 
@@ -81,6 +81,42 @@ test("a connection that is lost is made again, and every event is printed once",
     const events = await curfew.events(id);
     assert.deepEqual(out.trimEnd().split("\n").slice(0, events.length).map((line) => line.split(" ")[1]), events.map(({ kind }) => kind));
     assert.ok(proxy.connections() > 1);
+  } finally {
+    proxy.close();
+  }
+});
+
+test("a terminal shows the end of a run though Curfew was away in between", async () => {
+  const id = await startGated();
+  const proxy = await cuttingProxy(curfew.url);
+  try {
+    const { terminal, ended } = onTerminal(["watch", id], undefined, proxy.url);
+    await until("the gate on the screen", async () => terminal.screen().lines.includes(`  curfew decide ${id} g2`));
+    await proxy.refuse(async () => {
+      // The screen asks once within 1.5 s, and again three times.
+      const asked = Date.now() + 4_000;
+      await until("a question without an answer", async () => Date.now() > asked);
+    });
+    await approve(id);
+    assert.equal(await ended, 0, terminal.errors);
+    assert.match(terminal.screen().lines[0]!, new RegExp(`^${id}  completed  `));
+  } finally {
+    proxy.close();
+  }
+});
+
+test("start --wait goes on waiting while Curfew is away, and names the run", async () => {
+  const document = gated();
+  await curfew.store(document);
+  const proxy = await cuttingProxy(curfew.url);
+  try {
+    const waiting = startCommand(proxy.url, ["start", document.id, "--id", `${document.id}-run`, "--wait"]);
+    await until("the gate", async () => waiting.printed.errors.includes("waits for a person"));
+    await proxy.refuse(() => until("the note", async () => waiting.printed.errors.includes(`Curfew does not answer; asking for ${document.id}-run again`)));
+    await approve(`${document.id}-run`);
+    const { code, out, errors } = await waiting.finished;
+    assert.equal(code, 0, errors);
+    assert.match(out, new RegExp(`^${document.id}-run  completed`));
   } finally {
     proxy.close();
   }
@@ -189,7 +225,7 @@ test("without a choice decide asks, again after a wrong one; the end of the inpu
 });
 
 /** A proxy whose connections can be cut. */
-async function cuttingProxy(target: string): Promise<{ url: string; cut(): void; connections(): number; close(): void }> {
+async function cuttingProxy(target: string): Promise<{ url: string; cut(): void; refuse(during: () => Promise<unknown>): Promise<void>; connections(): number; close(): void }> {
   const sockets = new Set<Socket>();
   let connections = 0;
   const server = createServer((client) => {
@@ -203,11 +239,19 @@ async function cuttingProxy(target: string): Promise<{ url: string; cut(): void;
     client.pipe(upstream);
     upstream.pipe(client);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  await listen(0);
+  const { port } = server.address() as AddressInfo;
   const cut = () => sockets.forEach((socket) => socket.destroy());
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: `http://127.0.0.1:${port}`,
     cut,
+    refuse: async (during) => {
+      server.close();
+      cut();
+      await during();
+      await listen(port);
+    },
     connections: () => connections,
     close: () => {
       cut();
