@@ -148,7 +148,7 @@ function TokensView({ store }: ViewProps) {
                 <Status status={token.status} />
               </td>
               <td class="right number">{token.epoch}</td>
-              <td class="number">{token.branch ? `#${token.branch.index} of ${token.branch.total}` : ""}</td>
+              <td class="number nowrap">{token.branch ? `#${token.branch.index} of ${token.branch.total}` : ""}</td>
               <td class="number nowrap">{token.ended_at === null ? <When at={token.created_at} /> : duration(token.ended_at - token.created_at)}</td>
               <td class="number nowrap">{token.timeout_ms === null ? "" : duration(token.timeout_ms)}</td>
               <td>

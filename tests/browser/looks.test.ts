@@ -91,6 +91,13 @@ test("at 360 px the chosen tab is in sight, and lists show their last columns", 
   };
   await show(page, "/runs/timing-1?view=price", "tbody tr");
   await right("Price", "tab");
+  const height = async (cell: string) => (await page.getByRole("cell", { name: cell, exact: true }).first().boundingBox())!.height;
+  await show(page, "/runs/wide-40?view=tokens", "tbody tr");
+  assert.ok((await height("begin")) < 50, "a name of five letters is in one line");
+  await show(page, "/runs/failing-1", ".way");
+  const retry = (await page.locator(".budget .name .button").boundingBox())!;
+  const name = (await page.locator(".budget .name").boundingBox())!;
+  assert.ok(retry.x + retry.width <= name.x + name.width, "the button is not cut off");
   await show(page, "/breakers", "tbody tr");
   await right("Reset", "button");
   await show(page, "/workflows", "tbody tr");
