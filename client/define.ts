@@ -45,6 +45,7 @@ export function defineWorkflow<
   const Id extends string,
   const NodeIds extends readonly string[],
   const Choices extends readonly unknown[],
+  const Signals extends readonly unknown[],
   const Conditions extends readonly unknown[] = [],
   const TaskId extends string = never,
   const ActionId extends string = never,
@@ -55,7 +56,8 @@ export function defineWorkflow<
     WorkflowDocument,
     {
       id: Id;
-      nodes: WithIds<NodeIds, Node<NoInfer<TaskId>, NoInfer<ActionId>>> & WithChoices<Choices, Node<NoInfer<TaskId>, NoInfer<ActionId>>>;
+      nodes: WithIds<NodeIds, Node<NoInfer<TaskId>, NoInfer<ActionId>>> & WithChoices<Choices, Node<NoInfer<TaskId>, NoInfer<ActionId>>> &
+        WithSignals<Signals, Node<NoInfer<TaskId>, NoInfer<ActionId>>>;
       transitions?: readonly Transition<NoInfer<NodeIds[number]>, TransitionId, Group>[] &
         WithConditions<Conditions, NodeIds, Choices, Transition<NoInfer<NodeIds[number]>, NoInfer<TransitionId>, NoInfer<Group>>>;
       initial_node_id?: NoInfer<NodeIds[number]>;
@@ -64,14 +66,26 @@ export function defineWorkflow<
       on_end?: readonly Work<NonNullable<WorkflowDocument["on_end"]>[number], NoInfer<TaskId>, NoInfer<ActionId>>[];
     }
   >,
-): DefinedWorkflow<Id, NodeIds, Choices, ActionId> {
-  return workflow as unknown as DefinedWorkflow<Id, NodeIds, Choices, ActionId>;
+): DefinedWorkflow<Id, NodeIds, Choices, ActionId, Signals> {
+  return workflow as unknown as DefinedWorkflow<Id, NodeIds, Choices, ActionId, Signals>;
 }
 
-/** A workflow whose ids and choices are known to the compiler: `curfew/testing` checks names with them. */
-export type DefinedWorkflow<Id extends string, NodeIds extends readonly string[], Choices extends readonly unknown[], ActionId extends string> = WorkflowDocument & {
+/** A workflow whose ids, choices and signals are known to the compiler: `curfew/testing` checks names with them. */
+export type DefinedWorkflow<
+  Id extends string,
+  NodeIds extends readonly string[],
+  Choices extends readonly unknown[],
+  ActionId extends string,
+  Signals extends readonly unknown[] = [],
+> = WorkflowDocument & {
   id: Id;
-  nodes: { [Index in keyof NodeIds]: { id: NodeIds[Index]; gate?: { choices?: Index extends keyof Choices ? Choices[Index] : unknown } } };
+  nodes: {
+    [Index in keyof NodeIds]: {
+      id: NodeIds[Index];
+      gate?: { choices?: Index extends keyof Choices ? Choices[Index] : unknown };
+      wait?: { signal?: Index extends keyof Signals ? Signals[Index] : unknown };
+    };
+  };
   actions?: readonly { id: ActionId }[];
 };
 
@@ -109,6 +123,7 @@ type Transition<NodeId, TransitionId extends string, Group extends string> = Rep
 // Ids, choices and conditions are collected as lists in the order of nodes and transitions: a choice is compared with those of its gate.
 type WithIds<Ids extends readonly string[], Node> = { [Index in keyof Ids]: Node & { id: Ids[Index] } };
 type WithChoices<Choices extends readonly unknown[], Node> = { [Index in keyof Choices]: Node & { gate?: { choices?: Choices[Index] } } };
+type WithSignals<Signals extends readonly unknown[], Node> = { [Index in keyof Signals]: Node & { wait?: { signal?: Signals[Index] } } };
 type WithConditions<Conditions extends readonly unknown[], NodeIds extends readonly string[], Choices extends readonly unknown[], Transition> = {
   [Index in keyof Conditions]: Transition & { condition?: Conditions[Index] & NoInfer<Checked<Conditions[Index], NodeIds, Choices>> };
 };

@@ -92,6 +92,32 @@ test("a called workflow is simulated if the kit has it, and its gates are decide
   assert.equal(mocked.run.duration_ms, HOUR / 2);
 });
 
+test("time passes until the run waits for a gate, a signal or its limit", () => {
+  const run = payment.start({}, { timeout: "100h" }).until("approve");
+  assert.equal(run.at_ms, 0);
+  run.decide("approve", "yes").until("shipped");
+  assert.deepEqual([run.at_ms, run.status], [2_000, "waiting"]);
+  assert.equal(run.until("ship").at_ms, 2_000);
+  const child = { id: "child", timeout: "24h", nodes: [{ id: "begin", wait: { sleep: "3h" } }, { id: "ask", gate: { timeout: "1h" } }], transitions: [{ from_node_id: "begin", to_node_id: "ask" }] } as const;
+  const parent = { id: "parent", timeout: "24h", on_timeout: "human_gate", nodes: [{ id: "call", workflow_id: "child" }] } as const;
+  const calling = curfewTest({ workflow: parent, documents: { workflows: [child] } });
+  assert.equal(calling.start().until("ask").at_ms, 3 * HOUR);
+  assert.equal(calling.start({}, { timeout: "1h" }).until("timeout").at_ms, HOUR);
+});
+
+test("until is an error where the run ends before, or where nothing more happens", () => {
+  const never = (action: () => unknown, message: RegExp) => assert.throws(action, { code: "ERR_ASSERTION", message });
+  never(() => payment.start().until("shipped"), /^the run never waited for shipped; it has ended\n\npayment, limit 240h0m0s: failed after 168h0m0s/);
+  never(() => payment.start().until("approve").pause().until("shipped"), /^the run never waited for shipped; nothing more happens\n\npayment/);
+  assert.throws(() => payment.start().until("aprove" as "approve"), { name: "UnknownName", message: /did you mean "approve"/ });
+});
+
+test("a mock and a decision at what the documents do not have are refused when a run starts", () => {
+  const read = JSON.parse(JSON.stringify(workflow));
+  assert.throws(() => curfewTest({ workflow: read }).mock({ node: "payy", result: {} }).start(), { name: "UnknownName", message: /no place for calls "payy"; did you mean "pay"/ });
+  assert.throws(() => curfewTest({ workflow: read }).people({ gate: "aprove", choice: "yes" }).everySeed(1), { name: "UnknownName", message: /no gate "aprove"; did you mean "approve"/ });
+});
+
 test("a call without a mock names the mock to add", () => {
   const error = refusal(() => curfewTest({ workflow }).start().decide("approve", "yes"));
   assert.ok(error instanceof EngineError);

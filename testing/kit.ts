@@ -1,6 +1,7 @@
 // `curfewTest`: a workflow with the world around it, from which runs are started.
 import { milliseconds } from "./durations.ts";
 import { engine } from "./engine.ts";
+import { KnownNames } from "./known_names.ts";
 import type { Named } from "./names.ts";
 import { TestRun, type SeedRun } from "./run.ts";
 import { everySeed, type SeedOptions, type SeedSummary } from "./seeds.ts";
@@ -38,7 +39,8 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
 
   /** Starts a run. What takes no time has happened afterwards. */
   start(input: unknown = {}, { timeout, seed, faults }: StartOptions = {}): TestRun<Workflow | Child> {
-    return new TestRun(engine(), this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), seed, faults }));
+    const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), seed, faults });
+    return new TestRun(engine(), body, this.#names());
   }
 
   /**
@@ -46,10 +48,19 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
    * run must end, nothing that holds for any run may break, and `check` must not throw. Otherwise the first seed that fails is reported
    * with its shortest history.
    */
-  everySeed(count: number, options: SeedOptions = {}, check?: (run: SeedRun) => void): SeedSummary {
+  everySeed(count: number, options: SeedOptions = {}, check?: (run: SeedRun<Workflow | Child>) => void): SeedSummary {
     const { input = {}, timeout, faults = {}, first_seed = 0 } = options;
     const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), faults });
-    return everySeed(engine(), body, { count, first_seed, faults, check });
+    return everySeed(engine(), body, { count, first_seed, faults, names: this.#names(), check: check as ((run: SeedRun) => void) | undefined });
+  }
+
+  /** The names of the documents. What the world around a run names has to be there, too. */
+  #names(): KnownNames {
+    const { workflow, documents, mocks = [], people = [] } = this.#options;
+    const names = new KnownNames(workflow, documents?.workflows);
+    for (const { node } of mocks) if (node !== undefined) names.expectPlace(node);
+    for (const { gate } of people) names.expectGate(gate);
+    return names;
   }
 
   /** The body of a simulation. */

@@ -7,6 +7,7 @@ const workflow = {
   id: "order",
   timeout: "1h",
   compensation: { on: ["failed"] },
+  on_end: [{ on: ["failed"], action_id: "call" }, { on: ["cancelled"], action_id: "call" }],
   actions: [{ id: "call", kind: "service_call", implementation: { binding: "PEER" } }],
   nodes: [
     { id: "reserve", action_id: "call", compensate: { action_id: "call" } },
@@ -46,6 +47,7 @@ const table: [name: keyof typeof matchers, args: unknown[], fitting: (typeof beg
   ["toHaveVisited", [["ask", "ask"]], [], [completed]],
   ["toHaveCompensated", [["reserve"]], [failed], [completed]],
   ["toHaveCompensated", [[]], [completed, begun], [failed]],
+  ["toWaitFor", ["timeout"], [], [begun, asking, completed]],
   ["toWaitFor", ["ask"], [asking], [begun, shipping, completed, failed]],
   ["toWaitFor", ["ship"], [shipping], [asking, completed]],
   ["toWaitFor", ["shipped"], [shipping], [asking]],
@@ -53,6 +55,8 @@ const table: [name: keyof typeof matchers, args: unknown[], fitting: (typeof beg
   ["toHaveCalled", ["reserve", 1], [begun], []],
   ["toHaveCalled", ["reserve", 2], [], [begun]],
   ["toHaveCalled", ["reserve~compensate", 1], [failed], [completed]],
+  ["toHaveCalled", ["on_end~1"], [failed], [completed]],
+  ["toHaveCalled", ["on_end~2"], [], [failed]],
   ["toHaveCalled", ["ask", 0], [completed], []],
 ];
 
@@ -70,18 +74,26 @@ for (const [name, args, fitting, others] of table) {
   });
 }
 
+test("a compensation that times out is not its node", () => {
+  const run = kit.mock({ node: "reserve~compensate", hang: true }).start().finish();
+  expectRun(run).toHaveTimedOut("reserve~compensate");
+  expectRun(run).not.toHaveTimedOut("reserve");
+});
+
 test("a failure shows what was found, and the timeline", () => {
   const { pass, message } = matchers.toHaveCompleted(failed);
   assert.equal(pass, false);
   assert.deepEqual(message().split("\n"), [
     "expected the run to have completed; it is failed, gate_timeout: nobody decided in time",
     "",
-    "order, limit 1h0m0s: failed after 5m4s: gate_timeout, nobody decided in time",
+    "order, limit 1h0m0s: failed after 5m6s: gate_timeout, nobody decided in time",
     "    0s  reserve       completed  2s",
     "          0s POST http://service/: answered after 2s",
     "    2s  ask           timed out  5m0s of 5m0s  no decision in time, gate_timeout",
     "  5m2s  undo reserve  completed  2s",
     "          5m2s POST http://service/: answered after 2s",
+    "  5m4s  on_end        completed  2s",
+    "          5m4s POST http://service/: answered after 2s",
     "",
   ]);
 });
@@ -122,4 +134,31 @@ test("a loop of a thousand visits has a timeline that can be read", () => {
 
 test("what is no run is refused", () => {
   assert.throws(() => matchers.toHaveCompleted({ status: "completed" }), /looks at a run, as `start` returns it, not at \{ status: 'completed' \}/);
+});
+
+test("a name that the workflow does not have is an error, also where it is denied", () => {
+  const wrong: [name: keyof typeof matchers, args: unknown[], message: RegExp][] = [
+    ["toHaveCalled", ["resrve"], /^workflow "order" has no place for calls "resrve"; did you mean "reserve"\? Known are: reserve, ask, ship, reserve~compensate, on_end~1, on_end~2$/],
+    ["toHaveCalled", ["ask~compensate"], /has no place for calls "ask~compensate"/],
+    ["toHaveCalled", ["on_end~3"], /has no place for calls "on_end~3"/],
+    ["toHaveTimedOut", ["asks"], /has no node "asks"; did you mean "ask"\? Known are: reserve, ask, ship, reserve~compensate$/],
+    ["toHaveVisited", [["reserve", "shipped"]], /has no node "shipped"/],
+    ["toHaveCompensated", [["ask"]], /has no compensation of a node "ask"\. Known are: reserve$/],
+    ["toWaitFor", ["shiped"], /has no gate and no signal "shiped"; did you mean "shipped"\? Known are: reserve, ask, ship, timeout, shipped$/],
+    ["toHaveStatus", ["complete"], /no run is "complete"; did you mean "completed"\?/],
+  ];
+  for (const [name, args, message] of wrong) {
+    for (const expectation of [expectRun(asking), expectRun(asking).not]) assert.throws(() => (expectation[name] as any)(...args), { name: "UnknownName", message });
+    assert.throws(() => (matchers[name] as any)(asking, ...args), { name: "UnknownName" });
+  }
+  assert.throws(() => asking.callsOf("resrve" as "reserve"), { name: "UnknownName", message: /did you mean "reserve"/ });
+});
+
+test("nodes of called workflows are known, but the path of a run is its own", () => {
+  const child = { id: "child", actions: workflow.actions, nodes: [{ id: "work", action_id: "call" }, { id: "review", gate: {} }], transitions: [{ from_node_id: "work", to_node_id: "review" }] } as const;
+  const parent = { id: "parent", timeout: "1h", nodes: [{ id: "call", workflow_id: "child" }] } as const;
+  const run = curfewTest({ workflow: parent, documents: { workflows: [child] } }).mock({ node: "work", result: {} }).start();
+  expectRun(run).toHaveCalled("work", 1);
+  expectRun(run).toWaitFor("review");
+  assert.throws(() => expectRun(run).not.toHaveVisited(["work"]), /workflow "parent" has no node "work"; it is a node of "child", whose runs are in run.children/);
 });

@@ -3,25 +3,30 @@
 import { AssertionError } from "node:assert";
 import { inspect, isDeepStrictEqual } from "node:util";
 import type { RunStatus } from "../client/index.ts";
-import { SeenRun, TestRun } from "./run.ts";
+import { expectStatus } from "./known_names.ts";
+import type { NodeOf, PlaceOf, WaitOf, WorkflowOf } from "./names.ts";
+import { SeenRun, waitNames } from "./run.ts";
 
-/** The matchers, as `declare module "vitest"` adds them to `expect`. */
-export interface RunMatchers<Result = void> {
+/**
+ * The matchers of a run, as `declare module "vitest"` adds them to `expect`. Names that its workflow does not have do not compile where
+ * it is a constant, and are an `UnknownName` when the test runs.
+ */
+export interface RunMatchers<Run = any> {
   /** Its status is `completed`, and its output is this. */
-  toHaveCompleted(output?: unknown): Result;
+  toHaveCompleted(output?: unknown): void;
   /** Its status is `failed`, and its error has this code. */
-  toHaveFailed(code?: string): Result;
-  toHaveStatus(status: RunStatus): Result;
-  /** The run, or this node, did not finish in time. */
-  toHaveTimedOut(node?: string): Result;
+  toHaveFailed(code?: string): void;
+  toHaveStatus(status: RunStatus): void;
+  /** The run, or this node, or its compensation, did not finish in time. */
+  toHaveTimedOut(node?: NodeOf<WorkflowOf<Run>> | `${NodeOf<WorkflowOf<Run>>}~compensate`): void;
   /** It visited these nodes in this order. Others may be in between. */
-  toHaveVisited(nodes: readonly string[]): Result;
+  toHaveVisited(nodes: readonly NodeOf<WorkflowOf<Run>>[]): void;
   /** It undid the work of these nodes in this order, and of no others. */
-  toHaveCompensated(nodes: readonly string[]): Result;
+  toHaveCompensated(nodes: readonly NodeOf<WorkflowOf<Run>>[]): void;
   /** A gate is open at this node, or `timeout`, that of the run's limit; or the node waits for a signal, or for the signal with this name. */
-  toWaitFor(name: string): Result;
+  toWaitFor(name: WaitOf<WorkflowOf<Run>>): void;
   /** The node made so many calls, or at least one. Each attempt counts. */
-  toHaveCalled(node: string, times?: number): Result;
+  toHaveCalled(node: PlaceOf<WorkflowOf<Run>>, times?: number): void;
 }
 
 interface Verdict {
@@ -41,31 +46,36 @@ export const matchers: Matchers = {
     }),
   toHaveFailed: (run, code) =>
     judged(run, (run) => [run.status === "failed" && (code === undefined || run.error?.code === code), `have failed${code === undefined ? "" : ` with ${code}`}`, ended(run)]),
-  toHaveStatus: (run, status) => judged(run, (run) => [run.status === status, `be ${status}`, ended(run)]),
+  toHaveStatus: (run, status) =>
+    judged(run, (run) => {
+      expectStatus(status);
+      return [run.status === status, `be ${status}`, ended(run)];
+    }),
   toHaveTimedOut: (run, node) =>
     judged(run, (run) => {
       if (node === undefined) return [run.status === "timed_out", "have timed out", ended(run)];
-      const late = run.events.filter(({ kind, node_id }) => kind.endsWith("_timed_out") && node_id != null).map(({ node_id }) => node_id!);
+      run.names.expectLimit(node);
+      const late = timedOut(run);
       return [late.includes(node), `have timed out at ${node}`, late.length === 0 ? "no node did" : `timed out: ${late.join(", ")}`];
     }),
   toHaveVisited: (run, nodes) =>
     judged(run, (run) => {
+      nodes.forEach((node) => run.names.expectNode(node));
       const visited = run.visited;
       let from = 0;
       const isInOrder = nodes.every((node) => (from = visited.indexOf(node, from) + 1) > 0);
       return [isInOrder, `have visited ${nodes.join(", ")}`, `it visited ${visited.join(", ") || "nothing"}`];
     }),
   toHaveCompensated: (run, nodes) =>
-    judged(run, (run) => [
-      isDeepStrictEqual(run.compensated, [...nodes]),
-      nodes.length === 0 ? "have compensated nothing" : `have compensated ${nodes.join(", ")}`,
-      `it compensated ${run.compensated.join(", ") || "nothing"}`,
-    ]),
+    judged(run, (run) => {
+      nodes.forEach((node) => run.names.expectCompensation(node));
+      const expected = nodes.length === 0 ? "have compensated nothing" : `have compensated ${nodes.join(", ")}`;
+      return [isDeepStrictEqual(run.compensated, [...nodes]), expected, `it compensated ${run.compensated.join(", ") || "nothing"}`];
+    }),
   toWaitFor: (run, name) =>
     judged(run, (run) => {
-      const gates = run instanceof TestRun ? run.gates.map(({ gate }) => gate) : [];
-      const waits = run.waits.filter((wait) => wait.for !== "call" && wait.for !== "time");
-      const names = new Set([...gates, ...waits.flatMap(({ node_id, signal }) => [node_id ?? "timeout", ...(signal === undefined ? [] : [signal])])]);
+      const names = waitNames(run);
+      run.names.expectWait(name, names);
       return [names.has(name), `wait for ${name}`, names.size === 0 ? `it waits for nothing: ${ended(run)}` : `it waits for ${[...names].join(", ")}`];
     }),
   toHaveCalled: (run, node, times) =>
@@ -77,7 +87,7 @@ export const matchers: Matchers = {
 };
 
 /** The matchers for any test runner: `expectRun(run).toHaveCompleted()`. They throw an `AssertionError`. */
-export function expectRun(run: SeenRun): RunMatchers & { not: RunMatchers } {
+export function expectRun<Run extends SeenRun>(run: Run): RunMatchers<Run> & { not: RunMatchers<Run> } {
   return { ...asserting(run, true), not: asserting(run, false) };
 }
 
@@ -97,6 +107,13 @@ function judged(run: unknown, judge: (run: SeenRun) => [pass: boolean, expected:
   if (!(run instanceof SeenRun)) throw new TypeError(`a matcher of curfew/testing looks at a run, as \`start\` returns it, not at ${shown(run)}`);
   const [pass, expected, found] = judge(run);
   return { pass, message: () => `expected the run${pass ? " not" : ""} to ${expected}; ${found}\n\n${run.timeline()}\n` };
+}
+
+/** Where a limit passed. */
+function timedOut({ events, tokens }: SeenRun): string[] {
+  const compensations = new Set(tokens.filter(({ compensation }) => compensation).map(({ id }) => id));
+  const late = events.filter(({ kind, node_id }) => kind.endsWith("_timed_out") && node_id != null);
+  return late.map(({ node_id, token_id }) => (token_id != null && compensations.has(token_id) ? `${node_id}~compensate` : node_id!));
 }
 
 function ended({ status, error, output }: SeenRun): string {

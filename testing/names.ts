@@ -21,6 +21,21 @@ export type PlaceOf<Workflow> = NodeOf<Workflow> | `${NodeOf<Workflow>}~compensa
 /** The ids of the actions in a workflow, and of those that are stored by themselves. */
 export type ActionOf<Workflow> = IsAny<Workflow> extends true ? string : (Workflow extends { actions?: infer Actions } ? IdOf<ElementOf<Actions>> : never) | StoredId;
 
+/** The signals that nodes wait for. */
+type SignalOf<Workflow> = Workflow extends { nodes: infer Nodes } ? Waited<ElementOf<Nodes>> : never;
+type Waited<Node> = Node extends { wait?: infer Wait } ? (NonNullable<Wait> extends { signal?: infer Signal } ? Extract<Signal, string> : never) : never;
+
+/** What a run may wait for. */
+export type WaitOf<Workflow> = IsAny<Workflow> extends true ? string : GateOf<Workflow> | SignalOf<Workflow>;
+
+declare const tested: unique symbol;
+/** Carries the type of the workflow, for the compiler only. */
+export interface Tested<Workflow> {
+  readonly [tested]?: Workflow;
+}
+/** The workflow of a run. Of anything else, any name will do. */
+export type WorkflowOf<Run> = IsAny<Run> extends true ? any : Run extends Tested<infer Workflow> ? (unknown extends Workflow ? any : Workflow) : any;
+
 /** Gates: of nodes, and of the run's limit. Any node may have one, because a failure can be escalated. */
 export type GateOf<Workflow> = NodeOf<Workflow> | "timeout";
 

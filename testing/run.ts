@@ -1,15 +1,23 @@
 // A run in virtual time: what it is, and what happens to it next.
+import { AssertionError } from "node:assert";
 import type { Engine } from "../engine/engine.mjs";
 import type { Run, RunEvent, RunStatus, Timeout, Token } from "../client/index.ts";
 import { milliseconds, type Duration } from "./durations.ts";
 import { call } from "./engine.ts";
-import type { ChoiceOf, GateOf, Named } from "./names.ts";
+import type { KnownNames } from "./known_names.ts";
+import type { ChoiceOf, GateOf, Named, PlaceOf, Tested, WaitOf } from "./names.ts";
 import { timeline } from "./timeline.ts";
 import type { Call, OpenGate, View, Wait } from "./types.ts";
 
 /** What a run looks like. */
-export abstract class SeenRun {
+export abstract class SeenRun<Workflow extends Named = any> {
+  /** The names that a test may ask for. */
+  readonly names: KnownNames;
   protected abstract view(): View;
+
+  constructor(names: KnownNames) {
+    this.names = names;
+  }
 
   /** The run as `GET /v1/runs/{id}` shows it. */
   get run(): Run {
@@ -46,7 +54,8 @@ export abstract class SeenRun {
   get calls(): Call[] {
     return this.view().calls;
   }
-  callsOf(node: string): Call[] {
+  callsOf(node: PlaceOf<Workflow>): Call[] {
+    this.names.expectPlace(node);
     return this.calls.filter(({ node_id }) => node_id === node);
   }
   /** The runs that it called. */
@@ -71,14 +80,25 @@ export abstract class SeenRun {
   }
 }
 
+export interface SeenRun<Workflow extends Named> extends Tested<Workflow> {}
+
+/** What a run waits for from outside, by every name that a test may use. */
+export function waitNames(run: SeenRun): Set<string> {
+  const gates = run instanceof TestRun ? run.gates.map(({ gate }) => gate) : [];
+  const waits = run.waits.filter((wait) => wait.for !== "call" && wait.for !== "time");
+  return new Set([...gates, ...waits.flatMap(({ node_id, signal }) => [node_id ?? "timeout", ...(signal === undefined ? [] : [signal])])]);
+}
+
+const IDLE_STEPS_MAX = 50;
+
 /** A run that was simulated with one seed. */
-export class SeedRun extends SeenRun {
+export class SeedRun<Workflow extends Named = any> extends SeenRun<Workflow> {
   readonly #view: View;
   /** What its random numbers and faults followed from. */
   readonly seed: number;
 
-  constructor(seed: number, view: View) {
-    super();
+  constructor(seed: number, view: View, names: KnownNames) {
+    super(names);
     this.seed = seed;
     this.#view = view;
   }
@@ -89,13 +109,13 @@ export class SeedRun extends SeenRun {
 }
 
 /** A run under way. Time passes when a test lets it pass. */
-export class TestRun<Workflow extends Named = Named> extends SeenRun {
+export class TestRun<Workflow extends Named = any> extends SeenRun<Workflow> {
   readonly #engine: Engine;
   readonly #session: number;
   #view: View | undefined;
 
-  constructor(engine: Engine, body: Record<string, unknown>) {
-    super();
+  constructor(engine: Engine, body: Record<string, unknown>, names: KnownNames) {
+    super(names);
     this.#engine = engine;
     this.#session = call(engine, { op: "open", ...body }).session;
   }
@@ -119,7 +139,27 @@ export class TestRun<Workflow extends Named = Named> extends SeenRun {
     return this.#step({ op: "advance", until: "change" });
   }
 
-  /** Lets time pass until the run has ended, or waits for what never comes by itself. */
+  /**
+   * Lets time pass until the run waits for this: for a decision at the gate of a node, or `timeout`, that of the run's limit, or for a
+   * signal, named by itself or by its node. A run that ends before, or waits for something else forever, is an error.
+   */
+  until(name: WaitOf<Workflow>): this {
+    this.names.expectWait(name, waitNames(this));
+    for (let [idle, before] = [0, ""]; !waitNames(this).has(name); ) {
+      const { run, children, at_ms, events } = this;
+      // A step between runs may change neither the clock nor an event.
+      const now = [at_ms, events.length, ...children.map(({ events }) => events.length)].join();
+      idle = now === before ? idle + 1 : 0;
+      if (run.ended_at !== null || idle > IDLE_STEPS_MAX) {
+        throw new AssertionError({ message: `the run never waited for ${name}; ${run.ended_at === null ? "nothing more happens" : "it has ended"}\n\n${this.timeline()}\n`, stackStartFn: this.until });
+      }
+      before = now;
+      this.next();
+    }
+    return this;
+  }
+
+  /** Lets time pass until the run has ended, or waits for what never comes by itself. The limits of gates pass, too: `until` stops before them. */
   finish(): this {
     return this.#step({ op: "advance", until: "end" });
   }

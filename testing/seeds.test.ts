@@ -77,6 +77,10 @@ test("a call without a mock has nothing to do with the seed", () => {
   assert.throws(() => curfewTest({ workflow }).everySeed(5), (error: unknown) => error instanceof EngineError && error.code === "no_mock");
 });
 
+test("a name that the workflow does not have has nothing to do with the seed", () => {
+  assert.throws(() => kit.everySeed(5, {}, (run) => run.callsOf("payy" as "pay")), { name: "UnknownName", message: /did you mean "pay"/ });
+});
+
 test("what is refused", () => {
   for (const wrong of [0, -1, 1.5, NaN]) assert.throws(() => kit.everySeed(wrong), /write how many seeds/);
   assert.throws(() => kit.everySeed(1, {}, (async () => {}) as never), /returned a promise/);

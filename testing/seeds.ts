@@ -2,6 +2,7 @@
 import { EngineError, type Engine } from "../engine/engine.mjs";
 import type { Duration } from "./durations.ts";
 import { call } from "./engine.ts";
+import { UnknownName, type KnownNames } from "./known_names.ts";
 import { SeedRun } from "./run.ts";
 import { momentOf } from "./timeline.ts";
 import type { Faults, View } from "./types.ts";
@@ -45,21 +46,23 @@ interface Plan {
   count: number;
   first_seed: number;
   faults: Faults;
+  names: KnownNames;
   check: ((run: SeedRun) => unknown) | undefined;
 }
 
 /** Of one request: enough that what they share counts little, few enough that a failure shows at once. */
 const BATCH = 25;
 
-export function everySeed(engine: Engine, body: Record<string, unknown>, { count, first_seed, faults, check }: Plan): SeedSummary {
+export function everySeed(engine: Engine, body: Record<string, unknown>, plan: Plan): SeedSummary {
+  const { count, first_seed } = plan;
   if (!Number.isSafeInteger(count) || count < 1) throw new TypeError(`everySeed(${count}): write how many seeds, 1 or more`);
   const summary: SeedSummary = { seeds: 0, statuses: {}, faults: 0 };
   const end = first_seed + count;
   for (let seed = first_seed; seed < end; ) {
     const { answers } = call(engine, { op: "simulate_seeds", ...body, first_seed: seed, seeds: Math.min(BATCH, end - seed) });
     for (const answer of answers as Answer[]) {
-      const failure = failureOf(answer, check);
-      if (failure !== undefined) throw reported(engine, body, answer.seed, faults, failure, check);
+      const failure = failureOf(answer, plan);
+      if (failure !== undefined) throw reported(engine, body, answer.seed, failure, plan);
       const { run, faults: happened = [] } = answer.ok!;
       summary.seeds += 1;
       summary.statuses[run.status] = (summary.statuses[run.status] ?? 0) + 1;
@@ -83,12 +86,12 @@ interface Failure {
 }
 
 /** What is wrong with a run. */
-function failureOf({ seed, ok, error }: Answer, check: Plan["check"]): Failure | undefined {
+function failureOf({ seed, ok, error }: Answer, { names, check }: Plan): Failure | undefined {
   if (ok === undefined) {
     const cause = new EngineError(error!);
     return { why: cause.message, cause, run: undefined };
   }
-  const run = new SeedRun(seed, ok);
+  const run = new SeedRun(seed, ok, names);
   if (ok.violations?.length) return { why: `${ok.violations.join("; ")}. This is a bug in Curfew: please report it`, cause: undefined, run };
   if (ok.run.ended_at === null) return { why: `the run has not ended: ${waitsOf(ok)}`, cause: undefined, run };
   try {
@@ -110,15 +113,16 @@ function waitsOf({ waits_for = [] }: View): string {
 }
 
 /** A failure with its shortest history. Its length is bounded by that of the first one, after whose end faults change nothing. */
-function reported(engine: Engine, body: Record<string, unknown>, seed: number, faults: Faults, first: Failure, check: Plan["check"]): Error {
+function reported(engine: Engine, body: Record<string, unknown>, seed: number, first: Failure, plan: Plan): Error {
+  const { faults } = plan;
   // What has nothing to do with the seed.
-  if (first.cause instanceof EngineError && first.cause.code === "no_mock") return first.cause;
+  if (first.cause instanceof UnknownName || (first.cause instanceof EngineError && first.cause.code === "no_mock")) return first.cause;
   let found = { failure: first, faults };
   const most = faults.events ?? 150;
   for (let events = 0; events < most; events += 1) {
     const fewer = { ...faults, events };
     const { answers } = call(engine, { op: "simulate_seeds", ...body, faults: fewer, first_seed: seed, seeds: 1 });
-    const failure = failureOf(answers[0], check);
+    const failure = failureOf(answers[0], plan);
     if (failure !== undefined) {
       found = { failure, faults: fewer };
       break;

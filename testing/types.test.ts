@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { defineWorkflow, stored, type components } from "../client/index.ts";
-import { curfewTest, type Decision, type Kit, type Mock, type Signal, type StartOptions, type KitOptions } from "./index.ts";
+import { curfewTest, expectRun, type RunMatchers, type SeenRun, type TestRun, type Decision, type Kit, type Mock, type Signal, type StartOptions, type KitOptions } from "./index.ts";
 
 const order = defineWorkflow({
   id: "order",
@@ -12,6 +12,7 @@ const order = defineWorkflow({
     { id: "pay", action_id: "charge", compensate: { action_id: "charge" } },
     { id: "ask", gate: { choices: ["ship", "refund"] } },
     { id: "tell", action_id: stored("tell-customer") },
+    { id: "wait", wait: { signal: "posted" } },
   ],
   transitions: [{ from_node_id: "pay", to_node_id: "ask" }, { from_node_id: "ask", to_node_id: "tell", condition: "state.ask.choice == 'ship'" }],
   actions: [{ id: "charge", kind: "service_call", implementation: { binding: "PAY" } }],
@@ -64,6 +65,57 @@ test("a node, an action and a choice that the workflow does not have do not comp
   assert.throws(() => run.decide("task", "ship"));
   assert.equal(run.decide("ask", "ship").status, "completed");
 });
+
+/** Never called: the compiler is what is tested. */
+export function misspelt() {
+  const run = kit.start();
+  run.callsOf("pay~compensate");
+  // @ts-expect-error
+  run.callsOf("pya");
+  run.until("ask").until("timeout").until("posted");
+  // @ts-expect-error
+  run.until("aks");
+  kit.everySeed(1, {}, (run) => void run.callsOf("pay"));
+  // @ts-expect-error
+  kit.everySeed(1, {}, (run) => void run.callsOf("pya"));
+  kit.everySeed(1, {}, (run) => expectRun(run).not.toHaveCalled("tell"));
+  // @ts-expect-error
+  kit.everySeed(1, {}, (run) => expectRun(run).not.toHaveCalled("tel"));
+  const expected: Matchers<typeof run> = expectRun(run);
+  for (const expectation of [expectRun(run), expectRun(run).not, expected]) {
+    expectation.toHaveCalled("on_end~1");
+    // @ts-expect-error
+    expectation.toHaveCalled("pya");
+    expectation.toHaveTimedOut("ask");
+    // @ts-expect-error
+    expectation.toHaveTimedOut("aks");
+    expectation.toHaveVisited(["pay", "ask"]);
+    // @ts-expect-error
+    expectation.toHaveVisited(["pay", "aks"]);
+    expectation.toHaveCompensated(["pay"]);
+    // @ts-expect-error
+    expectation.toHaveCompensated(["pya"]);
+    expectation.toWaitFor("posted");
+    // @ts-expect-error
+    expectation.toWaitFor("psoted");
+    // @ts-expect-error
+    expectation.toHaveStatus("complete");
+  }
+  // A run of any workflow, and one that was read from a file.
+  const any: TestRun = run;
+  expectRun(any).toHaveCalled("whatever");
+  const seen: SeenRun = run;
+  expectRun(seen).not.toWaitFor("whatever");
+  expectRun(curfewTest({ workflow: JSON.parse("{}") }).start()).toHaveVisited(["whatever"]);
+  const typed: { id: string; nodes: { id: string; wait?: { signal?: string } }[] } = JSON.parse("{}");
+  expectRun(curfewTest({ workflow: typed }).start()).toWaitFor("whatever");
+  // A matcher says nothing about what is no run.
+  const others: Matchers<number> = expectRun(any);
+  others.toHaveCalled("whatever");
+}
+
+/** As Vitest has them: `T` is the type of what is looked at. */
+interface Matchers<T = any> extends RunMatchers<T> {}
 
 test("the ids in a document that is a constant are known, too", () => {
   const constant = curfewTest({ workflow: { id: "w", nodes: [{ id: "a", gate: { choices: ["x"] } }, { id: "b" }], transitions: [{ from_node_id: "a", to_node_id: "b" }] } });
