@@ -1,4 +1,4 @@
-// Ctrl-C while `curfew dev` starts. The Worker is one that never gets ready.
+// `curfew dev` that ends while it starts, in order or not. The Worker is one that never gets ready.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -27,35 +27,88 @@ writeFileSync(join(directory, "wrangler.toml"), configuration);
 writeFileSync(join(directory, "worker.mjs"), 'export default { fetch: () => new Response("not yet", { status: 503 }) };');
 writeFileSync(join(directory, "migrations", "0001_first.sql"), "CREATE TABLE first (id TEXT);");
 
+const lock = join(directory, ".curfew", "dev.lock");
 const log = join(directory, ".curfew", "dev.log");
 /** What has happened when the signal comes. */
 const moments: [name: string, hasCome: () => boolean][] = [
-  ["the migrations are applied", () => existsSync(join(directory, ".curfew", "dev.lock"))],
+  ["the migrations are applied", () => existsSync(lock)],
   ["wrangler dev starts", () => existsSync(log)],
   ["the Worker does not answer", () => existsSync(log) && /Ready on/.test(readFileSync(log, "utf8"))],
 ];
 
+function startDev() {
+  const main = fileURLToPath(new URL("main.ts", import.meta.url));
+  const args = ["--disable-warning=ExperimentalWarning", main, "dev", "--port", "0"];
+  const env = { ...process.env, WRANGLER_REGISTRY_PATH: join(directory, "registry") };
+  const dev = spawn(process.execPath, args, { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
+  const running = { dev, printed: "", closed: once(dev, "close") };
+  for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (chunk) => (running.printed += chunk));
+  return running;
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
 for (const [name, hasCome] of moments) {
   test(`Ctrl-C while ${name} ends at once, and leaves nothing behind`, async () => {
     rmSync(join(directory, ".curfew"), { recursive: true, force: true });
-    const main = fileURLToPath(new URL("main.ts", import.meta.url));
-    const args = ["--disable-warning=ExperimentalWarning", main, "dev", "--port", "0"];
-    const env = { ...process.env, WRANGLER_REGISTRY_PATH: join(directory, "registry") };
-    const dev = spawn(process.execPath, args, { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
-    let printed = "";
-    for (const stream of [dev.stdout, dev.stderr]) stream.on("data", (chunk) => (printed += chunk));
-    const closed = once(dev, "close");
+    const running = startDev();
+    const { dev, closed } = running;
     try {
       await until(name, () => hasCome() || dev.exitCode !== null, 60_000);
       const at = performance.now();
       dev.kill("SIGINT");
       const [code] = await closed;
-      assert.deepEqual([code, printed], [0, ""]);
+      assert.deepEqual([code, running.printed], [0, ""]);
       // A Worker has a minute to get ready.
       assert.ok(performance.now() - at < 20_000, `${performance.now() - at} ms`);
-      assert.equal(existsSync(join(directory, ".curfew", "dev.lock")), false);
+      assert.equal(existsSync(lock), false);
     } finally {
       dev.kill("SIGKILL");
     }
   });
 }
+
+test("the server ends with a command line that is killed, and the next one waits for that", async () => {
+  rmSync(join(directory, ".curfew"), { recursive: true, force: true });
+  const [, , [, isReady]] = moments as [unknown, unknown, (typeof moments)[0]];
+  const first = startDev();
+  let second: ReturnType<typeof startDev> | undefined;
+  try {
+    await until("the server", () => isReady() || first.dev.exitCode !== null, 60_000);
+    const { server, url } = JSON.parse(readFileSync(lock, "utf8"));
+    assert.equal(isAlive(server), true);
+    first.dev.kill("SIGKILL");
+    second = startDev();
+    await until("its own lock", () => JSON.parse(readFileSync(lock, "utf8")).pid === second!.dev.pid || second!.dev.exitCode !== null, 20_000);
+    assert.equal(isAlive(server), false, second.printed);
+    await assert.rejects(fetch(url, { signal: AbortSignal.timeout(5_000) }), "nothing is left at the port");
+    assert.match(second.printed, new RegExp(`^waiting for the end of process ${server}, the server of a`));
+  } finally {
+    first.dev.kill("SIGKILL");
+    second?.dev.kill("SIGINT");
+    await second?.closed;
+  }
+});
+
+test("a store whose server does not end is refused, with its process", async () => {
+  const other = spawn("sleep", ["60"]);
+  mkdirSync(join(directory, ".curfew"), { recursive: true });
+  // No process has this number.
+  writeFileSync(lock, JSON.stringify({ pid: 2 ** 30, server: other.pid, url: "http://localhost:1" }));
+  const running = startDev();
+  try {
+    const [code] = await running.closed;
+    assert.equal(code, 1);
+    assert.match(running.printed, new RegExp(`is used by process ${other.pid} \\(http://localhost:1\\): stop it, or choose another directory`));
+  } finally {
+    running.dev.kill("SIGKILL");
+    other.kill("SIGKILL");
+    rmSync(lock, { force: true });
+  }
+});

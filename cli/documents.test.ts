@@ -34,6 +34,20 @@ test("modules are imported and stored as their JSON", async () => {
   assert.deepEqual(await kindsOf(file("m.ts", `const id: string = "typed"; export default { id, nodes: [] as unknown[] };`)), ["workflows typed"]);
 });
 
+test("what a module imports is reported, also of a module that fails, without packages", async () => {
+  const lib = file("lib.mjs", "export const id = 'm';");
+  file("broken.mjs", "export const x = ;");
+  for (const [text, expected] of [
+    ["import { id } from './lib.mjs'; import 'node:fs'; export default { id, nodes: [] };", [lib]],
+    ["import './broken.mjs'; export default {};", [join(directory, "broken.mjs")]],
+    ["import './missing.mjs'; export default {};", [join(directory, "missing.mjs")]],
+  ] as const) {
+    const imported: string[] = [];
+    await documentsOf(file("importing.mjs", text), undefined, { onImport: (one) => imported.push(one) }).catch(() => {});
+    assert.deepEqual(imported, expected);
+  }
+});
+
 for (const [name, content, message] of [
   ["broken.json", "{", /is not JSON/],
   ["none.json", { id: "x" }, /neither a workflow .* name it with --kind/],

@@ -21,12 +21,26 @@ export const KINDS: readonly DocumentKind[] = ["actions", "tasks", "workflows"];
 const MODULES = [".ts", ".mts", ".mjs", ".js"];
 const IMPORTED_WITHIN_MS = 30_000;
 
+/** A module that exports no document: in a project it may be one that others import. */
+export class NoDocumentError extends CommandError {
+  constructor(message: string) {
+    super(message, { exitCode: EXIT.usage });
+  }
+}
+
+export interface ReadOptions {
+  /** What takes a while, for people. */
+  note?: (line: string) => void;
+  /** Called with each file that a module imports, also where the import fails. Those of packages are left out. */
+  onImport?: (file: string) => void;
+}
+
 /** Whether a file of a directory may hold documents. */
 export const isDocumentFile = (name: string): boolean => (extname(name) === ".json" || MODULES.includes(extname(name))) && !/\.test\.|\.d\.m?ts$/.test(name);
 
 /** The documents of a file: one, or a list. */
-export async function documentsOf(file: string, kind: DocumentKind | undefined): Promise<FileDocument[]> {
-  const content = await contentOf(file);
+export async function documentsOf(file: string, kind: DocumentKind | undefined, options: ReadOptions = {}): Promise<FileDocument[]> {
+  const content = await contentOf(file, options);
   const found = Array.isArray(content) ? content : [content];
   if (found.length === 0) throw wrong(`${file} holds an empty list`);
   return found.map((document: unknown, index) => {
@@ -43,12 +57,12 @@ export async function documentsOf(file: string, kind: DocumentKind | undefined):
 const wrong = (message: string) => new CommandError(message, { exitCode: EXIT.usage });
 const what = (value: unknown) => (value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`);
 
-async function contentOf(file: string): Promise<unknown> {
+async function contentOf(file: string, options: ReadOptions): Promise<unknown> {
   const found = await stat(file).catch(() => undefined);
   if (found === undefined) throw wrong(`there is no file ${file}`);
   if (found.isDirectory()) throw wrong(`${file} is a directory; name its files: ${file.replace(/\/$/, "")}/*.json`);
   if (found.size > BYTES_MAX) throw wrong(`${file} has ${found.size} bytes; the API takes 1 MiB (${BYTES_MAX})`);
-  if (MODULES.includes(extname(file))) return defaultExport(file);
+  if (MODULES.includes(extname(file))) return defaultExport(file, options);
   const text = await readFile(file, "utf8").catch((error: Error) => {
     throw wrong(`${file} cannot be read: ${error.message}`);
   });
@@ -61,6 +75,19 @@ async function contentOf(file: string): Promise<unknown> {
 
 /** What the process below runs. The stack of a syntax error begins with its place; of other errors the first place in it is enough. */
 const IMPORTING = `
+  import module from "node:module";
+  const imports = new Set();
+  const note = (url) => url.startsWith("file:") && !url.includes("/node_modules/") && imports.add(url);
+  // Node has it since 22.15.
+  module.registerHooks?.({
+    resolve(specifier, context, next) {
+      // Also of a file that is missing.
+      if (/^(\\.|\\/|file:)/.test(specifier)) note(new URL(specifier, context.parentURL).href);
+      const resolved = next(specifier, context);
+      note(resolved.url);
+      return resolved;
+    },
+  });
   let result;
   try {
     const { default: value } = await import(process.argv[1]);
@@ -69,20 +96,30 @@ const IMPORTING = `
     const place = /(file:[^\\s)]+:\\d+)/.exec(error?.stack)?.[1];
     result = { error: error?.message ?? String(error), place };
   }
-  process.stdout.write("\\n" + JSON.stringify(result));`;
+  imports.delete(process.argv[1]);
+  process.stdout.write("\\n" + JSON.stringify({ ...result, imports: [...imports] }));`;
+
+interface Imported {
+  value?: unknown;
+  type?: string;
+  error?: string;
+  place?: string;
+  imports: string[];
+}
 
 /** Read by a process of its own: an older Node cannot run TypeScript, and this process would not see a later change of the module. */
-async function defaultExport(file: string): Promise<unknown> {
-  const node = await node22(() => {});
+async function defaultExport(file: string, { note = () => {}, onImport = () => {} }: ReadOptions): Promise<unknown> {
+  const node = await node22(note);
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", IMPORTING, pathToFileURL(resolve(file)).href];
   const { stdout } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: Error & { stderr?: string }) => {
     throw new CommandError(`${file} cannot be imported: ${error.stderr?.trim() || error.message}`);
   });
   // The module may print, too.
-  const result = JSON.parse(stdout.slice(stdout.lastIndexOf("\n") + 1)) as { value?: unknown; type?: string; error?: string; place?: string };
+  const result = JSON.parse(stdout.slice(stdout.lastIndexOf("\n") + 1)) as Imported;
+  for (const url of result.imports) onImport(fileURLToPath(url));
   if (result.error !== undefined) throw new CommandError(`${file} cannot be imported: ${result.error}${result.place ? ` (${fileURLToPath(result.place)})` : ""}`);
-  if (result.type === "undefined") throw wrong(`${file} has no default export; write \`export default defineWorkflow({...})\``);
-  if (result.value === undefined) throw wrong(`the default export of ${file} is no document, but a ${result.type}`);
+  if (result.type === "undefined") throw new NoDocumentError(`${file} has no default export; write \`export default defineWorkflow({...})\``);
+  if (result.value === undefined) throw new NoDocumentError(`the default export of ${file} is no document, but a ${result.type}`);
   return result.value;
 }
 

@@ -25,7 +25,7 @@ export function report(error: unknown, output: Output, address: string): ExitCod
     const lines = error.command === undefined ? [] : [`usage: ${usage(error.command)}`, `run \`${output.program} help ${error.command.name}\` for its flags`];
     return print(output, EXIT.usage, { code: "usage", message: error.message }, lines);
   }
-  if (error instanceof CommandError) return print(output, error.exitCode, { code: "failed", message: error.message }, error.next === undefined ? [] : [error.next]);
+  if (error instanceof CommandError) return print(output, error.exitCode, { code: error.exitCode === EXIT.usage ? "usage" : "failed", message: error.message }, error.next === undefined ? [] : [error.next]);
   if (!(error instanceof CurfewError)) throw error;
   const { code, status, message, pointer, details } = error;
   const exitCode = exitCodeOf(error);

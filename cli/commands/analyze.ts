@@ -1,5 +1,5 @@
 // `curfew analyze`: what will go wrong in runs of a workflow, and what a run can take at most, before it is stored or started.
-import { existsSync } from "node:fs";
+import { statSync } from "node:fs";
 import type { Command, Invocation } from "../command.ts";
 import { documentsOf, type FileDocument } from "../documents.ts";
 import { formatDuration } from "../durations.ts";
@@ -19,7 +19,7 @@ export const analyze: Command = {
 };
 
 async function run({ words, flags, output, client }: Invocation): Promise<ExitCode> {
-  const file = await workflowOf(words[0]!);
+  const file = await workflowOf(words[0]!, output);
   const version = flags.whole("version", 1, Number.MAX_SAFE_INTEGER);
   const analysis = await client().request("POST", "/v1/workflows/{workflow_id}/analyze", {
     path: { workflow_id: file?.id ?? words[0]! },
@@ -31,14 +31,16 @@ async function run({ words, flags, output, client }: Invocation): Promise<ExitCo
   return analysis.errors.length === 0 ? EXIT.ok : EXIT.refused;
 }
 
-/** The workflow in a file. Undefined for a word that is no file: it is the id of a stored one. */
-export async function workflowOf(word: string): Promise<FileDocument | undefined> {
-  if (!existsSync(word) && !/[./\\]/.test(word)) return undefined;
-  const [document, ...others] = await documentsOf(word, undefined);
+/** The workflow in a file. Undefined for a word that names no file: it is the id of a stored one. A directory may have the same name. */
+export async function workflowOf(word: string, output: Output): Promise<FileDocument | undefined> {
+  if (!isFile(word) && !/[./\\]/.test(word)) return undefined;
+  const [document, ...others] = await documentsOf(word, undefined, output);
   if (others.length > 0) throw new CommandError(`${word} holds ${others.length + 1} documents; name a file with one workflow`, { exitCode: EXIT.usage });
   if (document!.kind !== "workflows") throw new CommandError(`${word} holds no workflow, but one of ${document!.kind}`, { exitCode: EXIT.usage });
   return document;
 }
+
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === false;
 
 interface Problem {
   code: string;

@@ -1,23 +1,20 @@
 // `curfew dev`: Curfew on this machine, with the documents of the project, which are stored again when they change.
-import { existsSync, readdirSync, statSync, watch } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
-import { createClient, CurfewError, type Client } from "../../client/index.ts";
+import { createClient, type Client } from "../../client/index.ts";
 import { UsageError, type Flags } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
 import { addressOf } from "../connection.ts";
-import { checkUnique, documentsOf, inOrder, isDocumentFile, type FileDocument } from "../documents.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
-import { CommandError, detailLines } from "../failures.ts";
+import { CommandError } from "../failures.ts";
+import { ProjectDocuments } from "../local/project_documents.ts";
 import { logFile, startLocal, type LocalServer } from "../local/server.ts";
 import { commandFor, type Output } from "../output.ts";
 import { packageRoot } from "../package_root.ts";
-import { escaped, inOneLine } from "../terminal_text.ts";
 
 const PORT = 8787;
 /** What is stored and run where there is nothing of the user. */
 const HELLO = join(packageRoot, "examples", "hello.json");
-/** An editor may write a file several times when it saves it once. */
-const SETTLED_MS = 100;
 
 export const dev: Command = {
   name: "dev",
@@ -44,7 +41,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
   const interrupted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
   const stopListening = terminal.onInterrupt(() => interruption.abort());
   let server: LocalServer | undefined;
-  let stopWatching = () => {};
+  let stored: ProjectDocuments | undefined;
   try {
     const startedAt = terminal.now();
     const starting = startLocal({
@@ -57,7 +54,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
     });
     server = await starting.catch((error: Error) => {
       if (signal.aborted) return undefined;
-      throw new CommandError(error.message);
+      throw error instanceof CommandError ? error : new CommandError(error.message);
     });
     if (server === undefined) return EXIT.ok;
     const client = createClient({ url: server.url, token: environment["CURFEW_TOKEN"] || undefined });
@@ -65,17 +62,18 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
     const over = Promise.race([interrupted, server.ended]).catch((error: Error) => {
       throw new CommandError(error.message);
     });
-    await Promise.race([over, storeAndTry(documents, client, output, signal)]);
+    stored = new ProjectDocuments(documents, client, output, signal);
+    await Promise.race([over, storeAndTry(stored, documents, client, output, signal)]);
     if (signal.aborted) return EXIT.ok;
     const command = commandFor(server.url === addressOf(flags, environment) ? undefined : server.url, "npx curfew");
     if (output.isJson) output.jsonLine({ url: server.url });
-    else output.note(...nextSteps(server.url, command, persistTo, configuration.isProject));
-    stopWatching = storeChanges(documents, client, output, signal);
+    else output.note(...nextSteps(server.url, command, persistTo, startWords(documents, stored), configuration.isProject));
+    stored.watch();
     await over;
     return EXIT.ok;
   } finally {
     stopListening();
-    stopWatching();
+    stored?.stop();
     await server?.stop();
   }
 }
@@ -99,66 +97,9 @@ function documentsIn(flags: Flags, isProject: boolean): string {
   return named !== undefined || isProject || existsSync(directory) ? directory : HELLO;
 }
 
-async function storeAndTry(documents: string, client: Client, output: Output, signal: AbortSignal): Promise<void> {
-  await storeAll(await readAll(documents, output), client, output, signal);
+async function storeAndTry(stored: ProjectDocuments, documents: string, client: Client, output: Output, signal: AbortSignal): Promise<void> {
+  await stored.store();
   if (documents === HELLO) await runHello(client, output, signal);
-}
-
-/** A file that cannot be read is printed, and the others are stored. */
-async function readAll(place: string, output: Output): Promise<FileDocument[]> {
-  if (!existsSync(place)) return [];
-  const files = statSync(place).isDirectory() ? readdirSync(place).filter(isDocumentFile).sort().map((name) => join(place, name)) : [place];
-  const read = async (file: string): Promise<FileDocument[]> => {
-    try {
-      return await documentsOf(file, undefined);
-    } catch (error) {
-      if (!(error instanceof CommandError)) throw error;
-      output.problem(`${output.errorColours.red("not stored")} ${escaped(error.message)}`);
-      return [];
-    }
-  };
-  const documents = (await Promise.all(files.map(read))).flat();
-  checkUnique(documents);
-  return inOrder(documents);
-}
-
-/** A refused document is printed and does not end the server: the next change may be its correction. */
-async function storeAll(documents: readonly FileDocument[], client: Client, output: Output, signal: AbortSignal): Promise<void> {
-  for (const { kind, id, document, file } of documents) {
-    const name = `${kind.slice(0, -1)} ${id}`;
-    try {
-      const { version, warnings } = await client.put(kind, document, { signal });
-      output.note(`${output.errorColours.green("stored")} ${escaped(name)} v${version}`);
-      output.note(...warnings.map(({ pointer, message }) => `  ${output.errorColours.yellow("warning")} ${inOneLine(pointer)}: ${inOneLine(message)}`));
-    } catch (error) {
-      if (!(error instanceof CurfewError)) throw error;
-      output.problem(`${output.errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(error.message)}`, ...detailLines(error));
-    }
-  }
-}
-
-/** Returns what ends it. */
-function storeChanges(place: string, client: Client, output: Output, signal: AbortSignal): () => void {
-  if (!existsSync(place)) return () => {};
-  let timer: NodeJS.Timeout | undefined;
-  // Passes follow each other: two of them at once could store the older content last.
-  let last: Promise<void> = Promise.resolve();
-  const pass = async () => {
-    try {
-      await storeAll(await readAll(place, output), client, output, signal);
-    } catch (error) {
-      if (!signal.aborted) output.problem(escaped((error as Error).message));
-    }
-  };
-  const watcher = watch(place, () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => (last = last.then(pass)), SETTLED_MS);
-  });
-  watcher.on("error", (error) => output.problem(`changes are not noticed any more: ${error.message}`));
-  return () => {
-    clearTimeout(timer);
-    watcher.close();
-  };
 }
 
 /** Shows that all of it works, where there is nothing else to run. */
@@ -168,8 +109,12 @@ async function runHello(client: Client, output: Output, signal: AbortSignal): Pr
   if (run.status !== "completed") throw new CommandError(`the first run ended as ${run.status}: ${run.error?.message ?? "without an error"}`);
 }
 
-function nextSteps(url: string, command: Output["command"], persistTo: string, isProject: boolean): string[] {
-  const start = isProject ? "start <workflow> --input '{}' --watch" : `start hello --input '{"name": "Ada"}' --watch`;
+/** Of a workflow that is stored, where there is one. */
+function startWords(documents: string, { workflows: [first = "<workflow>"] }: ProjectDocuments): string {
+  return documents === HELLO ? `start hello --input '{"name": "Ada"}' --watch` : `start ${first} --input '{}' --watch`;
+}
+
+function nextSteps(url: string, command: Output["command"], persistTo: string, start: string, isProject: boolean): string[] {
   return [
     "",
     `  ${url}/  is the dashboard: runs with their deadlines, and what waits for a person`,

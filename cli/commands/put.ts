@@ -31,7 +31,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   const singular = flags.choice("kind", KINDS.map((kind) => kind.slice(0, -1)));
   const kind = singular === undefined ? undefined : (`${singular}s` as DocumentKind);
   // Everything is read before anything is sent: a wrong file leaves nothing half stored.
-  const documents = (await Promise.all(words.map((file) => documentsOf(file, kind)))).flat();
+  const documents = (await Promise.all(words.map((file) => documentsOf(file, kind, output)))).flat();
   checkUnique(documents);
 
   const results = new Map<FileDocument, Result>();

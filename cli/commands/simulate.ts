@@ -47,7 +47,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   if (from !== undefined && words.length > 0) throw new UsageError("name a workflow, or an export with --from, not both", simulate);
   if (from !== undefined) return whatIf(from, invocation, simulate);
   if (words.length === 0) throw new UsageError("name a file, a stored workflow, or an export of a run with --from", simulate);
-  const file = await workflowOf(words[0]!);
+  const file = await workflowOf(words[0]!, output);
   const given: Record<string, unknown> = {};
   for (const name of JSON_FLAGS) {
     const text = flags.text(name);

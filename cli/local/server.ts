@@ -7,6 +7,8 @@ import { runWrangler, spawnWrangler, wranglerIn } from "./wrangler.ts";
 
 const READY_WITHIN_MS = 60_000;
 const STOPPED_WITHIN_MS = 5_000;
+/** A server whose `curfew dev` was killed ends by itself. */
+const ENDED_WITHIN_MS = 8_000;
 const SWEEP_EVERY_MS = 60_000;
 /** How much of the log an error shows. */
 const TAIL_CHARACTERS = 4_000;
@@ -41,6 +43,7 @@ export const logFile = (persistTo: string): string => join(persistTo, "dev.log")
 /** Resolves when it answers. Its processes have ended when it rejects. */
 export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const { configuration, persistTo, note, signal = new AbortController().signal } = options;
+  await waitUntilUnused(persistTo, note, signal);
   const port = await freePort(options.port);
   const url = `http://localhost:${port}`;
   const directory = dirname(configuration);
@@ -48,7 +51,10 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   mkdirSync(persistTo, { recursive: true });
   // It holds data of runs, and belongs into no repository.
   writeFileSync(join(persistTo, ".gitignore"), "*\n");
-  const release = lock(persistTo, url);
+  const lock = join(persistTo, "dev.lock");
+  const hold = (server?: number) => writeFileSync(lock, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
+  const release = () => rmSync(lock, { force: true });
+  hold();
   const storage = ["--persist-to", persistTo, "-c", configuration];
   try {
     await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], { isQuiet: true, signal });
@@ -62,6 +68,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const log = logFile(persistTo);
   const descriptor = options.showsLogs ? undefined : openSync(log, "w");
   const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], descriptor ?? "inherit");
+  hold(child.pid);
   if (descriptor !== undefined) closeSync(descriptor);
   const ended = new Promise<never>((_, reject) => {
     child.on("error", reject);
@@ -89,22 +96,49 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   return { url, ended, stop };
 }
 
-/** Two servers over the same files would each miss what the other writes. Returns what gives the directory free. */
-function lock(persistTo: string, url: string): () => void {
-  const file = join(persistTo, "dev.lock");
-  try {
-    const { pid, url } = JSON.parse(readFileSync(file, "utf8"));
-    // Throws if there is no such process.
-    process.kill(pid, 0);
-    if (pid !== process.pid) throw new InUse(`${persistTo} is used by process ${pid} (${url}): stop it, or choose another directory with --persist`);
-  } catch (error) {
-    if (error instanceof InUse) throw error;
-  }
-  writeFileSync(file, JSON.stringify({ pid: process.pid, url }));
-  return () => rmSync(file, { force: true });
+/** What `dev.lock` in the directory of the store says. */
+interface Lock {
+  /** Of the command line. */
+  pid: number;
+  /** Of the server, as soon as it is started. */
+  server?: number | undefined;
+  url: string;
 }
 
-class InUse extends Error {}
+/** Two servers over the same files would each miss what the other writes. */
+async function waitUntilUnused(persistTo: string, note: (line: string) => void, signal: AbortSignal): Promise<void> {
+  const { pid, server, url } = lockIn(persistTo);
+  const refusal = (process: number) => new Error(`${persistTo} is used by process ${process} (${url}): stop it, or choose another directory with --persist`);
+  if (pid !== process.pid && isAlive(pid)) throw refusal(pid);
+  if (!isAlive(server)) return;
+  note(`waiting for the end of process ${server}, the server of a \`curfew dev\` that was killed ...`);
+  const deadline = Date.now() + ENDED_WITHIN_MS;
+  while (isAlive(server)) {
+    if (Date.now() > deadline) throw refusal(server);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    signal.throwIfAborted();
+  }
+}
+
+function lockIn(persistTo: string): Partial<Lock> {
+  try {
+    return JSON.parse(readFileSync(join(persistTo, "dev.lock"), "utf8")) as Lock;
+  } catch {
+    // There is none, or its writer was killed while it wrote.
+    return {};
+  }
+}
+
+function isAlive(pid: number | undefined): pid is number {
+  if (pid === undefined) return false;
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // A process of another user may not be asked.
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
 
 /**
  * Requests need no token, and first workflows usually call an address on this machine; a deployed Worker has neither. Tokens and addresses

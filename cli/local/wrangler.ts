@@ -31,9 +31,23 @@ export function wranglerIn(directory: string, node: string, more: NodeJS.Process
   return { node, directory, environment };
 }
 
-/** A wrangler that goes on until it is stopped. What it prints goes to this process, to a file that is open, or into a pipe. */
+/**
+ * Loaded into wrangler before it starts, and by wrangler into the process that it starts: each ends when its parent is gone. A parent that
+ * is killed stops nothing, and the server would go on with its port and its files. Windows does not show that a parent is gone.
+ */
+const ENDS_WITH_PARENT = `
+  import { isMainThread } from "node:worker_threads";
+  const parent = process.ppid;
+  const timer = isMainThread && setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    process.kill(process.pid, "SIGTERM");
+  }, 500).unref();`;
+
+/** A wrangler that goes on until it is stopped, or this process is gone. What it prints goes to this process, to a file that is open, or into a pipe. */
 export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], stdio: "inherit" | "pipe" | number): ChildProcess {
-  return spawn(node, [program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
+  const preload = ["--import", `data:text/javascript,${encodeURIComponent(ENDS_WITH_PARENT)}`];
+  return spawn(node, [...preload, program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
 }
 
 /** Runs wrangler to its end, or until `signal`. With `isQuiet` what it prints is part of the error only. */
