@@ -1,6 +1,6 @@
 // The programs on docs/testing.md compile and run as they are written there. The one for Vitest is run by tests/package.
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,6 +30,23 @@ test("the programs on the page compile and pass", async () => {
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }
+});
+
+test("the page says how many seeds of its order fail", () => {
+  const lines = programs[0]!.split("\n").filter((line) => !line.startsWith("import { test }"));
+  const order = lines.slice(0, lines.findIndex((line) => line.startsWith("test(")));
+  const counts = `const kit = shop.people({ gate: "approve", after: "1h", choice: "approve" });
+    const mild = { crash_after_commit: 5, eviction: 5, lost: 5, duplicated: 5, late_alarm: 5 };
+    console.log(JSON.stringify([kit.everySeed(500, { input: { amount: 7 } }), kit.everySeed(200, { input: { amount: 7 }, faults: mild })]));`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", [...order, counts].join("\n")], { cwd: root, encoding: "utf8", timeout: 60_000 });
+  assert.ok(stdout, stderr);
+  const [drawn, mild] = JSON.parse(stdout);
+  const [completed, failed] = /statuses: { completed: (\d+), failed: (\d+) }/.exec(page)!.slice(1).map(Number) as [number, number];
+  assert.equal(completed + failed, 1_000);
+  // Another build of the engine draws other numbers from the same seeds, but not another share.
+  assert.ok(Math.abs(drawn.statuses.completed / 500 - completed / 1_000) < 0.08, stdout);
+  assert.ok(drawn.errors.execution_timeout > drawn.statuses.failed * 0.9, stdout);
+  assert.ok(mild.statuses.completed / 200 > 0.96, stdout);
 });
 
 test("the page has every matcher and every property of a run", async () => {

@@ -15,8 +15,9 @@ type IdOf<Element> = Element extends { id: infer Id extends string } ? Id : neve
 /** The ids of the nodes of a workflow. */
 export type NodeOf<Workflow> = IsAny<Workflow> extends true ? string : Workflow extends { nodes: infer Nodes } ? IdOf<ElementOf<Nodes>> : never;
 
+// These are conditional, because the compiler then shows the names in its errors, and not the name of the type.
 /** Where calls are made: nodes, their compensations, and end handlers. */
-export type PlaceOf<Workflow> = NodeOf<Workflow> | `${NodeOf<Workflow>}~compensate` | `on_end~${number}`;
+export type PlaceOf<Workflow> = NodeOf<Workflow> extends infer Node extends string ? Node | `${Node}~compensate` | `on_end~${number}` : never;
 
 /** The ids of the actions in a workflow, and of those that are stored by themselves. */
 export type ActionOf<Workflow> = IsAny<Workflow> extends true ? string : (Workflow extends { actions?: infer Actions } ? IdOf<ElementOf<Actions>> : never) | StoredId;
@@ -26,7 +27,7 @@ type SignalOf<Workflow> = Workflow extends { nodes: infer Nodes } ? Waited<Eleme
 type Waited<Node> = Node extends { wait?: infer Wait } ? (NonNullable<Wait> extends { signal?: infer Signal } ? Extract<Signal, string> : never) : never;
 
 /** What a run may wait for. */
-export type WaitOf<Workflow> = IsAny<Workflow> extends true ? string : GateOf<Workflow> | SignalOf<Workflow>;
+export type WaitOf<Workflow> = IsAny<Workflow> extends true ? string : NodeOf<Workflow> extends infer Node extends string ? Node | "timeout" | SignalOf<Workflow> : never;
 
 declare const tested: unique symbol;
 /** Carries the type of the workflow, for the compiler only. */
@@ -37,7 +38,7 @@ export interface Tested<Workflow> {
 export type WorkflowOf<Run> = IsAny<Run> extends true ? any : Run extends Tested<infer Workflow> ? (unknown extends Workflow ? any : Workflow) : any;
 
 /** Gates: of nodes, and of the run's limit. Any node may have one, because a failure can be escalated. */
-export type GateOf<Workflow> = NodeOf<Workflow> | "timeout";
+export type GateOf<Workflow> = NodeOf<Workflow> extends infer Node extends string ? Node | "timeout" : never;
 
 type GateAt<Workflow, Gate> = Workflow extends { nodes: infer Nodes } ? Extract<ElementOf<Nodes>, { id: Gate }> : never;
 type Listed<Node> = Node extends { gate?: infer Gate } ? (NonNullable<Gate> extends { choices?: infer Choices } ? ElementOf<Choices> : never) : never;

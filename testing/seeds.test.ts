@@ -1,6 +1,9 @@
 // everySeed: what it counts, what it reports, and that its report repeats.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { Engine } from "../engine/engine.mjs";
+import { KnownNames } from "./known_names.ts";
+import { everySeed } from "./seeds.ts";
 import { curfewTest, EngineError, SeedFailure, type SeedRun } from "./index.ts";
 
 const workflow = {
@@ -29,14 +32,15 @@ const isPaidTwice = (run: SeedRun): boolean => run.callsOf("pay").filter(({ outc
 test("each seed is another run, and is seen", () => {
   const seen: number[] = [];
   const summary = kit.everySeed(60, { first_seed: 100 }, (run) => void seen.push(run.seed));
-  assert.deepEqual(seen, Array.from({ length: 60 }, (_, index) => 100 + index));
+  assert.equal(new Set(seen).size, 60 - (summary.errors.internal_error ?? 0));
+  assert.deepEqual(seen, seen.filter((seed) => seed >= 100 && seed < 160).sort((left, right) => left - right));
   assert.equal(summary.seeds, 60);
   assert.equal(Object.values(summary.statuses).reduce((sum, count) => sum! + count!, 0), 60);
   assert.ok(summary.faults > 60, JSON.stringify(summary));
 });
 
 test("without faults there are none", () => {
-  assert.deepEqual(kit.everySeed(30, { faults: { events: 0 } }), { seeds: 30, statuses: { completed: 30 }, faults: 0 });
+  assert.deepEqual(kit.everySeed(30, { faults: { events: 0 } }), { seeds: 30, statuses: { completed: 30 }, errors: {}, faults: 0 });
 });
 
 test("a seed that fails is reported with its shortest history, which repeats", () => {
@@ -60,6 +64,23 @@ test("the odds of the faults may be given", () => {
   const found = failure(50, { faults: { lost: 50, events: 40 } }, (run) => assert.equal(run.calls.length, 2));
   assert.deepEqual(Object.keys(found.faults).sort(), ["events", "lost"]);
   assert.ok(found.run!.faults.every(({ fault }) => fault === "lost"), found.message);
+});
+
+test("a run that Curfew gave up because no commit was let through is counted, and not checked", () => {
+  const { statuses, errors } = kit.everySeed(100, { faults: { commit_fails: 50 } }, (run) => assert.notEqual(run.error?.code, "internal_error"));
+  assert.ok(errors.internal_error! > 0, JSON.stringify(errors));
+  assert.equal(Object.values(errors).reduce((sum, count) => sum! + count!, 0), statuses.failed);
+});
+
+test("a run that was given up although every commit was let through is a bug in Curfew", () => {
+  const error = { code: "internal_error", class: "permanent", message: "given up: a bug of Curfew. What was done is kept" };
+  const run = { id: "r", workflow_id: "order", status: "failed", error, started_at: 0, ended_at: 9, timeout_ms: 60_000 };
+  const ok = { run, tokens: [], events: [], timeouts: [], calls: [], virtual_ms: 9, faults: [{ at_ms: 0, fault: "lost" }] };
+  const engine = { call: () => ({ answers: [{ seed: 0, ok }] }) } as unknown as Engine;
+  const plan = { count: 1, first_seed: 0, faults: {}, names: new KnownNames(workflow), check: () => assert.fail("not asked") };
+  assert.throws(() => everySeed(engine, {}, plan), /^SeedFailure: seed 0 fails: given up: a bug of Curfew\. What was done is kept\. No commit was refused: please report it/);
+  // The same code from a peer is a failure like others.
+  assert.throws(() => everySeed({ call: () => ({ answers: [{ seed: 0, ok: { ...ok, run: { ...run, error: { ...error, message: "database" } } } }] }) } as unknown as Engine, {}, plan), /not asked/);
 });
 
 test("a check that always fails has a history without faults", () => {

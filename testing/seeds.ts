@@ -22,6 +22,8 @@ export interface SeedSummary {
   seeds: number;
   /** How many runs ended with each status. */
   statuses: Partial<Record<string, number>>;
+  /** How many runs ended with each code of an error. */
+  errors: Partial<Record<string, number>>;
   /** How many faults happened. */
   faults: number;
 }
@@ -54,10 +56,10 @@ interface Plan {
 const BATCH = 25;
 
 export function everySeed(engine: Engine, body: Record<string, unknown>, plan: Plan): SeedSummary {
-  const { count, first_seed } = plan;
-  if (!Number.isSafeInteger(count) || count < 1) throw new TypeError(`everySeed(${count}): write how many seeds, 1 or more`);
-  const summary: SeedSummary = { seeds: 0, statuses: {}, faults: 0 };
-  const end = first_seed + count;
+  const { first_seed } = plan;
+  if (!Number.isSafeInteger(plan.count) || plan.count < 1) throw new TypeError(`everySeed(${plan.count}): write how many seeds, 1 or more`);
+  const summary: SeedSummary = { seeds: 0, statuses: {}, errors: {}, faults: 0 };
+  const end = first_seed + plan.count;
   for (let seed = first_seed; seed < end; ) {
     const { answers } = call(engine, { op: "simulate_seeds", ...body, first_seed: seed, seeds: Math.min(BATCH, end - seed) });
     for (const answer of answers as Answer[]) {
@@ -65,13 +67,16 @@ export function everySeed(engine: Engine, body: Record<string, unknown>, plan: P
       if (failure !== undefined) throw reported(engine, body, answer.seed, failure, plan);
       const { run, faults: happened = [] } = answer.ok!;
       summary.seeds += 1;
-      summary.statuses[run.status] = (summary.statuses[run.status] ?? 0) + 1;
+      count(summary.statuses, run.status);
+      if (run.error !== null) count(summary.errors, run.error.code);
       summary.faults += happened.length;
       seed = answer.seed + 1;
     }
   }
   return summary;
 }
+
+const count = (counts: Partial<Record<string, number>>, name: string): void => void (counts[name] = (counts[name] ?? 0) + 1);
 
 interface Answer {
   seed: number;
@@ -94,6 +99,11 @@ function failureOf({ seed, ok, error }: Answer, { names, check }: Plan): Failure
   const run = new SeedRun(seed, ok, names);
   if (ok.violations?.length) return { why: `${ok.violations.join("; ")}. This is a bug in Curfew: please report it`, cause: undefined, run };
   if (ok.run.ended_at === null) return { why: `the run has not ended: ${waitsOf(ok)}`, cause: undefined, run };
+  if (isGivenUp(ok)) {
+    // The simulator refused so many commits in a row that Curfew gave the run up where it was: no workflow can do anything about it.
+    if (ok.faults?.some(({ fault }) => REFUSING.has(fault))) return undefined;
+    return { why: `${ok.run.error?.message}. No commit was refused: please report it`, cause: undefined, run };
+  }
   try {
     const result = check?.(run);
     if (typeof (result as PromiseLike<unknown> | undefined)?.then === "function") throw new TypeError("the check of everySeed returned a promise; it must look at the run at once");
@@ -101,6 +111,15 @@ function failureOf({ seed, ok, error }: Answer, { names, check }: Plan): Failure
   } catch (cause) {
     return { why: cause instanceof Error ? cause.message : String(cause), cause, run };
   }
+}
+
+/** Faults that keep a decision from being saved. */
+const REFUSING = new Set(["commit_fails", "crash_before_commit"]);
+
+/** Whether Curfew gave up a run, one that it called, or one of their tokens. A code alone may be that of a peer. */
+function isGivenUp(view: View): boolean {
+  const errors = [view, ...(view.children ?? [])].flatMap(({ run, tokens }) => [run.error, ...tokens.map(({ error }) => error)]);
+  return errors.some((error) => error?.code === "internal_error" && error.message.includes("a bug of Curfew"));
 }
 
 function waitsOf({ waits_for = [] }: View): string {
