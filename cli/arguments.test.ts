@@ -77,10 +77,13 @@ test("numbers, durations, moments and choices are checked by name", () => {
   const flags = (...line: string[]) => parse(...line).flags;
   assert.throws(() => flags("runs", "--limit", "0").whole("limit", 1, 10), /--limit must be a whole number from 1 to 10, not "0"/);
   assert.throws(() => flags("runs", "--limit", "1e3").whole("limit", 1, 10_000), /--limit must be/);
-  assert.throws(() => flags("extend", "r", "--by", "10").duration("by"), /--by: "10" has no unit; write 10s, 10m or 10h/);
+  assert.throws(() => flags("extend", "r", "--by", "10").duration("by"), /--by: "10" has no unit; write 10s, 10m, 10h or 10d/);
   assert.throws(() => flags("extend", "r", "--by", "0s").duration("by"), /longer than 0s/);
   assert.throws(() => flags("runs", "--since", "yesterday").moment("since", 0), /is no moment/);
   assert.equal(flags("runs", "--since", "2h").moment("since", 10_000_000), 2_800_000);
+  assert.equal(flags("runs", "--since", "2d").moment("since", 200_000_000), 27_200_000);
+  assert.equal(flags("extend", "r", "--by", "1d12h").duration("by"), "36h0m0s");
+  assert.equal(flags("extend", "r", "--by", "90m").duration("by"), "90m");
   assert.throws(() => flags("runs", "--sort", "startd").choice("sort", ["started", "remaining"]), /did you mean "started"\?/);
   assert.throws(() => flags("runs", "--status", "a,,b").list("status"), /empty value/);
 });

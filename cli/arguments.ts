@@ -1,6 +1,6 @@
 // Reads a command line by the description of its command. Everything that is wrong with it is a `UsageError`, before anything is sent.
 import { GLOBAL_FLAGS, type Command, type Flag } from "./command.ts";
-import { parseDuration, parseMoment } from "./durations.ts";
+import { formatDuration, parseDuration, parseMoment } from "./durations.ts";
 import { nearest } from "./nearest.ts";
 
 /** The command line is wrong. `command` has the usage to show. */
@@ -61,7 +61,8 @@ export class Flags {
     const millis = parseDuration(text);
     if (typeof millis === "string") throw this.#wrong(name, `: ${millis}`);
     if (millis === 0) throw this.#wrong(name, "must be longer than 0s");
-    return text;
+    // The API knows no days.
+    return text.includes("d") ? formatDuration(millis) : text;
   }
 
   moment(name: string, now: number): number | undefined {

@@ -1,13 +1,13 @@
-// Durations in Go's format, as the API reads and prints them, and moments.
+// Durations in Go's format, as the API reads and prints them, and moments. People may also write days, which the API does not know.
 
-const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds of `1h30m`, or a sentence on what is wrong with it. */
+/** Milliseconds of `1h30m` or `2d`, or a sentence on what is wrong with it. */
 export function parseDuration(text: string): number | string {
-  if (/^\d+$/.test(text)) return `"${text}" has no unit; write ${text}s, ${text}m or ${text}h`;
-  if (!/^(?:(?:\d+(?:\.\d+)?)(?:ms|s|m|h))+$/.test(text)) return `"${text.slice(0, 40)}" is no duration; write for example 500ms, 30s, 10m or 1h30m`;
+  if (/^\d+$/.test(text)) return `"${text}" has no unit; write ${text}s, ${text}m, ${text}h or ${text}d`;
+  if (!/^(?:(?:\d+(?:\.\d+)?)(?:ms|s|m|h|d))+$/.test(text)) return `"${text.slice(0, 40)}" is no duration; write for example 500ms, 30s, 1h30m or 2d`;
   let total = 0;
-  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)) total += Number(number) * UNITS[unit!]!;
+  for (const [, number, unit] of text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h|d)/g)) total += Number(number) * UNITS[unit!]!;
   return total > 1e15 ? `"${text.slice(0, 40)}" is too long` : Math.round(total);
 }
 
@@ -40,7 +40,7 @@ export function parseMoment(text: string, now: number): number | string {
   const ago = parseDuration(text);
   if (typeof ago === "number") return Math.max(0, now - ago);
   const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : NaN;
-  if (Number.isNaN(at)) return `"${text.slice(0, 40)}" is no moment; write 2026-11-16T09:30:00Z, 2026-11-16, Unix milliseconds, or 2h for two hours ago`;
+  if (Number.isNaN(at)) return `"${text.slice(0, 40)}" is no moment; write 2026-11-16T09:30:00Z, 2026-11-16, Unix milliseconds, or 2h or 7d ago`;
   return at;
 }
 

@@ -1,10 +1,14 @@
 // What went wrong, in words on standard error, and the exit code for it.
-import { AuthError, ConnectionError, CurfewError, UnexpectedResponseError } from "../client/index.ts";
+import { AuthError, ConnectionError, CurfewError, UnexpectedResponseError, type Gate } from "../client/index.ts";
 import { UsageError } from "./arguments.ts";
 import { usage } from "./command.ts";
+import { formatMoment } from "./durations.ts";
 import { EXIT, type ExitCode } from "./exit_codes.ts";
+import { isoTimes } from "./iso_times.ts";
 import type { Output } from "./output.ts";
 import { escaped, escapedLines, inOneLine } from "./terminal_text.ts";
+
+type Decision = NonNullable<Gate["decision"]>;
 
 /** A failure of the command itself, not of a request: a file that cannot be read, a gate that is not there. */
 export class CommandError extends Error {
@@ -43,11 +47,11 @@ interface ErrorParts {
 
 function print(output: Output, exitCode: ExitCode, parts: ErrorParts, next: readonly string[]): ExitCode {
   if (output.isJson) {
-    output.problem(JSON.stringify({ error: { ...parts, ...(next.length > 0 ? { next: next.join("\n") } : {}) } }));
+    output.problem(JSON.stringify({ error: { ...parts, ...(parts.details === undefined ? {} : { details: isoTimes(parts.details) }), ...(next.length > 0 ? { next: next.join("\n") } : {}) } }));
     return exitCode;
   }
   const { red, dim } = output.errorColours;
-  const [first = "", ...rest] = escapedLines(parts.message);
+  const [first = "", ...rest] = escapedLines(headline(parts));
   const isPlaced = parts.pointer === undefined || parts.pointer === "" || parts.message.includes(parts.pointer);
   const place = isPlaced ? "" : ` (at ${escaped(parts.pointer!)})`;
   const code = parts.status === undefined || parts.status === 0 ? "" : dim(`  [${parts.status} ${escaped(parts.code)}]`);
@@ -60,12 +64,18 @@ function exitCodeOf(error: CurfewError): ExitCode {
   return error instanceof ConnectionError || error instanceof UnexpectedResponseError ? EXIT.notReachable : EXIT.refused;
 }
 
+type Parts = Pick<ErrorParts, "details" | "message">;
+
+/** The message without the first of several problems, which `detailLines` has with the others. */
+export const headline = ({ details, message }: Parts): string => (Array.isArray(details) && details.length > 1 ? message.split("; the first: ")[0]! : message);
+
 /** Each problem of a document on a line of its own, with its place. */
-export function detailLines({ details, message }: Pick<ErrorParts, "details" | "message">): string[] {
+export function detailLines({ details, message }: Parts): string[] {
   if (details === undefined || details === null) return [];
   if (!Array.isArray(details)) {
-    // The message has the known names of a query already.
     const fields = details as Record<string, unknown>;
+    if (typeof fields["decision"] === "object" && fields["decision"] !== null) return [`  ${decisionText(fields["decision"] as Decision)}`];
+    // The message has the known names of a query already.
     return "known" in fields ? [] : [`  ${inOneLine(fields)}`];
   }
   const lines = details.map((detail: Record<string, unknown>) => {
@@ -75,6 +85,12 @@ export function detailLines({ details, message }: Pick<ErrorParts, "details" | "
   });
   // A single problem is often the message itself.
   return lines.length === 1 && typeof details[0]?.message === "string" && message.endsWith(details[0].message) ? [] : lines;
+}
+
+/** `ada decided "approve" at 16:40:03: fine`. */
+function decisionText({ choice, by, at, comment, input }: Decision): string {
+  const rest = [...(comment == null ? [] : [`: ${comment}`]), ...(input == null ? [] : [`, with ${JSON.stringify(input)}`])].join("");
+  return escaped(`${by ?? "it was"} decided ${JSON.stringify(choice)} at ${formatMoment(at, Date.now())}${rest}`);
 }
 
 function causeOf(error: Error): string {
@@ -95,7 +111,7 @@ function nextSteps(error: CurfewError, { command, program }: Output): string[] {
     case "decision_needed":
       return [`\`${command("inbox")}\` lists what waits for a person; \`${command("decide <run> <gate>")}\` decides it`];
     case "not_found":
-      return [`\`${command("runs")}\` lists the runs; \`${command("put <file>")}\` stores documents`];
+      return whereToLook(error.message, command);
     case "run_exists":
       return ["choose another --id, or leave it out"];
     case "run_finished":
@@ -103,4 +119,13 @@ function nextSteps(error: CurfewError, { command, program }: Output): string[] {
     default:
       return [];
   }
+}
+
+/** By what was not found, with which the message begins. */
+function whereToLook(message: string, command: Output["command"]): string[] {
+  if (/^the run\b/.test(message)) return [`\`${command("runs")}\` lists the runs`];
+  if (/^workflow\b/.test(message)) return [`\`${command("workflows")}\` lists the workflows; \`${command("put <file>")}\` stores one`];
+  if (/^(task|action)\b/.test(message)) return [`\`${command("put <file>")}\` stores it`];
+  if (/^the breaker\b/.test(message)) return [`\`${command("breakers")}\` lists the breakers`];
+  return [];
 }

@@ -53,6 +53,6 @@ test("what ended a run, and how it can go on; a command does not name itself", (
   const run = { id: "r1", status: "failed", error: { code: "http_500", message: "no" } } as Run;
   const output = makeOutput(testTerminal(), {}, false);
   const next = "go on: curfew retry r1   from the start: curfew restart r1";
-  assert.deepEqual(outcomeLines(run, output), ["http_500: no", `what happened: curfew run r1   ${next}`]);
-  assert.deepEqual(outcomeLines(run, output, { isWhole: true }), ["http_500: no", next]);
+  assert.deepEqual(outcomeLines(run, undefined, output), ["http_500: no", `what happened: curfew run r1   ${next}`]);
+  assert.deepEqual(outcomeLines(run, undefined, output, { isWhole: true }), ["http_500: no", next]);
 });

@@ -1,5 +1,5 @@
 // A run in words: how it ended, what it returned, and what can be done now.
-import type { Run } from "../client/index.ts";
+import type { Client, ResumeOptions, Run } from "../client/index.ts";
 import { statusPaint } from "./colours.ts";
 import { formatShort } from "./durations.ts";
 import type { Output } from "./output.ts";
@@ -8,23 +8,32 @@ import { escaped, escapedLines } from "./terminal_text.ts";
 /** Longer outputs are cut for people; `--json` has them whole. */
 const LINES_MAX = 40;
 
-export function endLines(run: Run, output: Output): string[] {
+/** Which ways back an ended run has. Undefined if it needs none, or if they cannot be read: the API refuses what is not possible. */
+export async function waysBack(run: Run, api: Client): Promise<ResumeOptions | undefined> {
+  if (run.status !== "failed" && run.status !== "timed_out") return undefined;
+  return api.resumeOptions(run.id).catch(() => undefined);
+}
+
+export function endLines(run: Run, ways: ResumeOptions | undefined, output: Output): string[] {
   const status = statusPaint(run.status, output.colours)(escaped(run.status.replaceAll("_", " ")));
-  return [`${escaped(run.id)}  ${status} after ${formatShort(run.duration_ms)}`, ...outcomeLines(run, output)];
+  return [`${escaped(run.id)}  ${status} after ${formatShort(run.duration_ms)}`, ...outcomeLines(run, ways, output)];
 }
 
 /** The output of a completed run; why another one ended, and how it can go on. `isWhole`: the whole run is shown beside it. */
-export function outcomeLines(run: Run, output: Output, { isWhole = false } = {}): string[] {
+export function outcomeLines(run: Run, ways: ResumeOptions | undefined, output: Output, { isWhole = false } = {}): string[] {
   const { red, dim } = output.colours;
   switch (run.status) {
     case "completed":
       return jsonLines(run.output, output.command(`run ${run.id} --json`), dim);
     case "failed":
-    case "timed_out":
-      return [
-        ...(run.error === null ? [] : [`${red(escaped(run.error.code))}: ${escapedLines(run.error.message).join(" ")}`]),
-        dim(`${isWhole ? "" : `what happened: ${output.command(`run ${run.id}`)}   `}go on: ${output.command(`retry ${run.id}`)}   from the start: ${output.command(`restart ${run.id}`)}`),
+    case "timed_out": {
+      const next = [
+        ...(isWhole ? [] : [`what happened: ${output.command(`run ${run.id}`)}`]),
+        ...(ways?.resumable === false ? [] : [`go on: ${output.command(`retry ${run.id}`)}`]),
+        `from the start: ${output.command(`restart ${run.id}`)}`,
       ];
+      return [...(run.error === null ? [] : [`${red(escaped(run.error.code))}: ${escapedLines(run.error.message).join(" ")}`]), dim(next.join("   "))];
+    }
     case "cancelled":
       return run.reason === undefined ? [] : [`reason: ${escaped(run.reason)}`];
     default:

@@ -57,7 +57,8 @@ test("durations are printed as the API prints them and read as Go reads them", (
     assert.equal(parseDuration(text), millis);
   }
   assert.equal(parseDuration("1.5h"), 5_400_000);
-  for (const text of ["", "30", "s", "1d", "-1s", "1 s", "1..5s", "1e3s", "99999999999999h"]) assert.equal(typeof parseDuration(text), "string", text);
+  assert.equal(parseDuration("2d12h"), 216_000_000);
+  for (const text of ["", "30", "s", "1w", "-1s", "1 s", "1..5s", "1e3s", "99999999999999h"]) assert.equal(typeof parseDuration(text), "string", text);
   assert.equal(formatShort(12_345), "12s");
   assert.equal(formatShort(1_234), "1.2s");
   assert.equal(formatLeft(12_345), "13s");

@@ -27,7 +27,7 @@ interface Outcome {
 interface WhatIf {
   recorded: Outcome;
   replayed: Outcome;
-  differences: { message: string }[];
+  differences: { message: string; token_id?: string | null }[];
   unknown: { node_id: string; at_ms: number; message: string }[];
 }
 
@@ -48,7 +48,7 @@ export async function whatIf(file: string, { flags, output, terminal }: Invocati
   }
   const answer = replayed({ op: "what_if", export: exported, changes, ...given });
   if (output.isJson) output.rawJson(answer);
-  else print(answer, output);
+  else print(answer, compensationsIn(exported), output);
   return EXIT.ok;
 }
 
@@ -103,12 +103,18 @@ function replayed(request: Record<string, unknown>): WhatIf {
   }
 }
 
-function print({ recorded, replayed, differences, unknown }: WhatIf, output: Output): void {
+/** The tokens that undo the work of others, at the nodes of those. */
+function compensationsIn(exported: Record<string, unknown>): ReadonlySet<string> {
+  const tokens = Array.isArray(exported["tokens"]) ? (exported["tokens"] as { id: string; compensates?: string }[]) : [];
+  return new Set(tokens.filter(({ compensates }) => compensates !== undefined).map(({ id }) => id));
+}
+
+function print({ recorded, replayed, differences, unknown }: WhatIf, compensations: ReadonlySet<string>, output: Output): void {
   const shown = ({ status, duration_ms }: Outcome) => `${statusPaint(status, output.colours)(escaped(status.replaceAll("_", " ")))} after ${formatDuration(duration_ms)}`;
   // A replay that stops at an unknown answer has no end.
   const end = unknown.length === 0 ? shown(replayed) : `as far as ${formatDuration(replayed.duration_ms)} after the start`;
   output.lines(`recorded ${shown(recorded)}`, `replayed ${end}`);
   if (differences.length === 0 && unknown.length === 0) output.lines("nothing differs");
-  for (const { message } of differences) output.lines(`- ${inOneLine(message)}`);
+  for (const { message, token_id } of differences) output.lines(`- ${inOneLine(message)}${compensations.has(token_id ?? "") ? " (its compensation)" : ""}`);
   for (const { node_id, at_ms, message } of unknown) output.lines(`? ${escaped(node_id)}, ${formatDuration(at_ms)} after the start: ${inOneLine(message)}`);
 }

@@ -22,7 +22,7 @@ export function whyLines({ why, last_known_state: { node_id } }: Timeout): strin
   const from = limit.pointer === null ? (SOURCES[limit.source] ?? limit.preset ?? limit.source) : `${named}${limit.pointer}`;
   const length = limit.timeout_ms === null ? "" : ` of ${formatDuration(limit.timeout_ms)}`;
   const at = node_id === undefined ? "" : ` at ${node_id}`;
-  const lines = [`the ${limit.layer} limit${length}${at} passed: ${from}${limit.reason === null ? "" : ` (${limit.reason})`}`];
+  const lines = [`the ${limit.layer} limit${length}${at} passed: ${reasonedPlace(from, limit.reason)}`];
   if (usual.p50_ms !== null && usual.p99_ms !== null) {
     const about = usual.source === "metrics" ? "at most " : "";
     lines.push(`usually ${usual.node_id} takes ${about}${formatDuration(usual.p50_ms)}, and ${about}${formatDuration(usual.p99_ms)} in 99 of 100 runs`);
@@ -34,4 +34,10 @@ export function whyLines({ why, last_known_state: { node_id } }: Timeout): strin
   );
   if (why.change !== null) lines.push(`change: ${JSON.stringify(why.change)}`);
   return lines.map(escaped);
+}
+
+/** A reason may begin with the place. */
+function reasonedPlace(place: string, reason: string | null): string {
+  if (reason === null) return place;
+  return reason.startsWith(place) ? reason : `${place} (${reason})`;
 }

@@ -98,7 +98,7 @@ export const retry: Command = control(
 /** Where a person should look first, the person at the terminal chooses: escalating would only ask the same person again. */
 async function recommendedMode(api: Client, { words, output }: Invocation): Promise<(typeof MODES)[number]> {
   const { recommended, why, reason, status, resumable, options, version } = await api.resumeOptions(words[0]!);
-  if (!resumable) throw new CommandError(`run ${words[0]} cannot be retried: ${reason ?? `it is ${status}`}`, { next: `begin it again: curfew restart ${words[0]}` });
+  if (!resumable) throw new CommandError(`run ${words[0]} cannot be retried: ${reason ?? `it is ${status}`}`, { next: `begin it again: ${output.command(`restart ${words[0]}`)}` });
   const advice = version.recommended ? `${version.why ?? ""} ${version.how ?? ""}`.trim() : "";
   if (recommended === null || recommended === "escalate") {
     const ways = options.filter(({ open }) => open).map(({ mode, what }) => `  --mode ${mode}: ${what}`);

@@ -2,7 +2,7 @@
 import { CurfewError, type Client, type Gate } from "../../client/index.ts";
 import { UsageError } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
-import { formatLeft, formatMoment } from "../durations.ts";
+import { formatDuration, formatLeft, formatMoment, parseDuration } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
 import { undecided } from "../gate_policies.ts";
@@ -104,7 +104,9 @@ async function decideByNameOrNode(api: Client, runId: string, place: string, bod
     return await api.decide(runId, place, body);
   } catch (error) {
     if (!(error instanceof CurfewError) || error.status !== 404) throw error;
-    const ids = await gatesAtNode(api, runId, place);
+    const { open: ids, closed } = await gatesAtNode(api, runId, place);
+    // The API says who decided it, and when.
+    if (ids.length === 0 && closed !== undefined) return api.decide(runId, closed, body);
     if (ids.length === 0) {
       throw new CommandError(`${place} is neither an open gate of run ${runId} nor a node that waits for a person`, { next: `see what waits: ${command(`inbox --run ${runId}`)}` });
     }
@@ -116,17 +118,20 @@ async function decideByNameOrNode(api: Client, runId: string, place: string, bod
 }
 
 /** From the history, which is never behind: the list of gates is about a second late. */
-async function gatesAtNode(api: Client, runId: string, nodeId: string): Promise<string[]> {
+async function gatesAtNode(api: Client, runId: string, nodeId: string): Promise<{ open: string[]; closed: string | undefined }> {
   const open = new Set<string>();
+  let closed: string | undefined;
   const waiting = new Set<string>();
   for await (const token of api.pages((page) => api.tokens(runId, { limit: 1_000, ...page }))) if (token.status === "awaiting_human") waiting.add(token.id);
   for await (const event of api.pages((page) => api.events(runId, { limit: 1_000, ...page }))) {
     if (event.gate_id === undefined) continue;
     const isHere = event.node_id === nodeId && typeof event.token_id === "string" && waiting.has(event.token_id);
     if (event.kind === "gate_opened" && isHere) open.add(event.gate_id);
-    if (event.kind === "gate_decided" || event.kind === "gate_timed_out") open.delete(event.gate_id);
+    if (event.kind !== "gate_decided" && event.kind !== "gate_timed_out") continue;
+    open.delete(event.gate_id);
+    if (event.node_id === nodeId) closed = event.gate_id;
   }
-  return [...open];
+  return { open: [...open], closed };
 }
 
 /** The list is about a second behind the run, so a gate that has just opened is looked for again. */
@@ -150,12 +155,18 @@ async function askPerson(gate: Gate, givenInput: unknown, { output, terminal }: 
   }, output);
   if (givenInput !== undefined) return { choice, input: givenInput };
   if (gate.kind === "workflow_timeout" && choice === "extend") {
-    return { choice, input: { by: await asked(terminal, "by how much (10m, 1h30m): ", (line) => (line === "" ? new Error("write a duration") : line), output) } };
+    return { choice, input: { by: await asked(terminal, "by how much (10m, 1h30m): ", (line) => durationOf(line), output) } };
   }
   if (gate.kind !== "node" || gate.input_schema === null || gate.input_schema === undefined) return { choice, input: undefined };
   output.problem(`the input has to fit ${escaped(JSON.stringify(gate.input_schema))}`);
   const input = await asked(terminal, "input (JSON, or nothing): ", (line) => (line === "" ? { value: undefined } : parsed(line)), output);
   return { choice, input: input.value };
+}
+
+/** As the API takes it. */
+function durationOf(line: string): string | Error {
+  const millis = parseDuration(line);
+  return typeof millis === "string" ? new Error(millis) : formatDuration(millis);
 }
 
 function parsed(line: string): { value: unknown } | Error {

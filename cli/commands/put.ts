@@ -3,7 +3,7 @@ import { CurfewError, type DocumentKind, type StoredDocument } from "../../clien
 import type { Command, Invocation } from "../command.ts";
 import { checkUnique, childrenOf, documentsOf, inOrder, KINDS, type FileDocument } from "../documents.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
-import { detailLines } from "../failures.ts";
+import { detailLines, headline } from "../failures.ts";
 import { escaped, escapedLines, inOneLine } from "../terminal_text.ts";
 
 interface Result {
@@ -66,7 +66,7 @@ function printResult({ file, kind, id, version, warnings = [], error, skipped }:
     output.lines(`${green("stored")}  ${name} v${version}  ${dim(escaped(file))}`);
     output.lines(...warnings.map(({ pointer, message }) => `  ${yellow("warning")} ${inOneLine(pointer)}: ${inOneLine(message)}`));
   } else if (error !== undefined) {
-    const [first = ""] = escapedLines(error.message);
+    const [first = ""] = escapedLines(headline(error));
     output.problem(`${output.errorColours.red("refused")} ${name} (${escaped(file)}): ${first}`, ...detailLines(error));
   } else {
     output.problem(`${red("not sent")} ${name} (${escaped(file)}): ${escaped(skipped ?? "")}`);

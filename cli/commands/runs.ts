@@ -5,11 +5,11 @@ import type { Command, Invocation } from "../command.ts";
 import { formatDuration, formatLeft, formatMoment, formatShort } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import type { Output } from "../output.ts";
-import { outcomeLines } from "../run_text.ts";
+import { outcomeLines, waysBack } from "../run_text.ts";
 import type { Cell } from "../table.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
 import { whyLines } from "../why_text.ts";
-import { leftOf, leftText } from "../watch/rows.ts";
+import { leftOf, leftText, undoes } from "../watch/rows.ts";
 import { clockAheadOf, ENDED } from "../watch/state.ts";
 import { all } from "./watch.ts";
 
@@ -116,7 +116,7 @@ async function showRun({ words, output, terminal, client }: Invocation): Promise
       tokens.map((token) => tokenRow(token, output)),
     );
   }
-  const outcome = outcomeLines(one, output, { isWhole: true });
+  const outcome = outcomeLines(one, await waysBack(one, api), output, { isWhole: true });
   if (outcome.length > 0) output.lines("", ...outcome);
   const why = await whyOf(one, api);
   if (why.length > 0) output.lines("", bold("Why it timed out"), ...why);
@@ -148,8 +148,17 @@ function headLines(one: Run, now: number, { colours, command }: Output): string[
     ["paused by", one.paused_by === undefined || one.paused_by.length === 0 ? undefined : one.paused_by.join(", ")],
     ["gate", one.gate === undefined ? undefined : `${escaped(one.gate.id)}: ${command(`decide ${one.id} ${one.gate.id}`)}`],
     ["ends as", one.ends_as],
+    ["undone", compensationText(one)],
   ];
   return facts.filter((fact): fact is [string, string] => fact[1] !== undefined).map(([name, value]) => `${colours.dim(name.padEnd(10))}${value}`);
+}
+
+/** What the compensation of a run did. */
+function compensationText({ compensation }: Run): string | undefined {
+  if (compensation === undefined) return undefined;
+  const nodes = (tokens: readonly { node_id: string }[]) => tokens.map(({ node_id }) => escaped(node_id)).join(", ");
+  const { done, failed } = compensation;
+  return [...(done.length === 0 ? [] : [nodes(done)]), ...(failed.length === 0 ? [] : [`not undone: ${nodes(failed)}`])].join("; ") || "nothing";
 }
 
 function tokenRow(token: Token, { colours }: Output): (string | Cell)[] {
@@ -157,7 +166,7 @@ function tokenRow(token: Token, { colours }: Output): (string | Cell)[] {
   const branch = token.branch === null ? "" : `[${token.branch.index}]`;
   return [
     token.id,
-    escaped(`${token.node_id}${branch}`),
+    escaped(`${token.node_id}${branch}${undoes(token)}`),
     { text: escaped(token.status.replaceAll("_", " ")), paint: statusPaint(token.status, colours) },
     String(token.epoch),
     took,

@@ -3,7 +3,7 @@ import type { Command, Invocation } from "../command.ts";
 import { UsageError } from "../arguments.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "../exit_codes.ts";
 import { jsonFrom } from "../json_input.ts";
-import { endLines } from "../run_text.ts";
+import { endLines, waysBack } from "../run_text.ts";
 import { statusPaint } from "../colours.ts";
 import { escaped } from "../terminal_text.ts";
 import { waitForEnd } from "../wait.ts";
@@ -47,7 +47,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
   if (flags.has("wait")) {
     const ended = await waitForEnd(started, invocation);
     if (output.isJson) output.json(ended);
-    else output.lines(...endLines(ended, output));
+    else output.lines(...endLines(ended, await waysBack(ended, client()), output));
     return exitCodeOf(ended.status) ?? EXIT.refused;
   }
   if (output.isJson) {

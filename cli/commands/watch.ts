@@ -1,9 +1,9 @@
 // `curfew watch`: a run as it goes. On a terminal a screen that is redrawn in place, elsewhere one line for each event.
-import type { Client, Run, Token } from "../../client/index.ts";
+import type { Client, ResumeOptions, Run, Token } from "../../client/index.ts";
 import { mayRepeat } from "../../client/transport.ts";
 import type { Command, Invocation } from "../command.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "../exit_codes.ts";
-import { endLines, outcomeLines } from "../run_text.ts";
+import { endLines, outcomeLines, waysBack } from "../run_text.ts";
 import { eventLine } from "../watch/event_line.ts";
 import { frame } from "../watch/frame.ts";
 import { Screen } from "../watch/screen.ts";
@@ -52,7 +52,7 @@ async function asLines(runId: string, { client, output, terminal }: Invocation, 
     else if (event.kind !== "progress") output.lines(eventLine(event, terminal.now()));
   }
   const run = await api.run(runId, { signal });
-  if (!output.isJson) output.lines(...endLines(run, output));
+  if (!output.isJson) output.lines(...endLines(run, await waysBack(run, api), output));
   return run;
 }
 
@@ -60,6 +60,7 @@ async function onScreen(runId: string, { client, output, terminal }: Invocation,
   const api = client();
   const screen = new Screen(terminal);
   let state = await answer(api, runId, terminal.now, signal).then(({ run, tokens, at }) => stateOf(run, tokens, at));
+  let ways: ResumeOptions | undefined;
   const draw = () => screen.draw(frame(state, terminal.columns(), screen.height, terminal.now(), output));
   const refresh = refresher(async () => {
     const { run, tokens, at } = await answer(api, runId, terminal.now, signal);
@@ -78,12 +79,13 @@ async function onScreen(runId: string, { client, output, terminal }: Invocation,
     }
     await refresh.finish();
     const last: WatchState = state;
+    ways = await waysBack(last.run, api);
     return last.run;
   } finally {
     ticks.forEach(clearInterval);
     stopListening.forEach((stop) => stop());
     screen.close();
-    if (!signal.aborted) output.lines(...outcomeLines(state.run, output));
+    if (!signal.aborted) output.lines(...outcomeLines(state.run, ways, output));
   }
 }
 

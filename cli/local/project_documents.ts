@@ -3,7 +3,7 @@ import { existsSync, readdirSync, realpathSync, statSync, watch, type FSWatcher 
 import { basename, dirname, join, relative } from "node:path";
 import { CurfewError, type Client } from "../../client/index.ts";
 import { checkUnique, documentsOf, inOrder, isDocumentFile, NoDocumentError, type FileDocument } from "../documents.ts";
-import { CommandError, detailLines } from "../failures.ts";
+import { CommandError, detailLines, headline } from "../failures.ts";
 import type { Output } from "../output.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
 
@@ -94,7 +94,7 @@ export class ProjectDocuments {
     } catch (error) {
       if (!(error instanceof CurfewError)) throw error;
       this.#printed.delete(name);
-      problem(`${errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(error.message)}`, ...detailLines(error));
+      problem(`${errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(headline(error))}`, ...detailLines(error));
     }
   }
 

@@ -47,13 +47,15 @@ function append<Key, Value>(map: Map<Key, Value[]>, key: Key, value: Value): voi
   else values.push(value);
 }
 
+/** Behind the name of a node: a compensation has the node of the token whose work it undoes. */
+export const undoes = ({ compensates }: Pick<Token, "compensates">): string => (compensates === undefined ? "" : ` undoes ${compensates}`);
+
 function tokenRow(token: Token, state: WatchState, now: number): Row {
   const isLive = !ENDED.has(token.status);
   const deadline = isLive ? deadlineOf(token, state.run) : undefined;
   const branch = token.branch === null ? "" : `[${token.branch.index}]`;
-  const undoes = token.compensates === undefined ? "" : ` undoes ${token.compensates}`;
   return {
-    label: escaped(`${token.node_id}${branch}${undoes}`),
+    label: escaped(`${token.node_id}${branch}${undoes(token)}`),
     status: token.status,
     statusText: escaped(token.status.replaceAll("_", " ")),
     attempt: token.epoch > 1 ? `attempt ${token.epoch}` : "",
