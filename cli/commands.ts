@@ -16,6 +16,7 @@ import { run, runs } from "./commands/runs.ts";
 import { simulate } from "./commands/simulate.ts";
 import { start } from "./commands/start.ts";
 import { watch } from "./commands/watch.ts";
+import { workflow, workflows } from "./commands/workflows.ts";
 
 export const COMMANDS: readonly Command[] = [
   dev,
@@ -24,6 +25,8 @@ export const COMMANDS: readonly Command[] = [
   analyze,
   simulate,
   put,
+  workflows,
+  workflow,
   start,
   watch,
   runs,

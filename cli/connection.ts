@@ -6,6 +6,9 @@ export const DEFAULT_URL = "http://localhost:8787";
 
 type Environment = Record<string, string | undefined>;
 
+/** Whether a deployment is named. */
+export const hasAddress = (flags: Flags, environment: Environment): boolean => (flags.text("url") ?? environment["CURFEW_URL"] ?? "") !== "";
+
 export const addressOf = (flags: Flags, environment: Environment): string => flags.text("url") ?? (environment["CURFEW_URL"] || DEFAULT_URL);
 
 export interface ConnectionOptions {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import type { DocumentKind } from "../client/index.ts";
-import { checkUnique, childrenOf, documentsOf, inOrder, type FileDocument } from "./documents.ts";
+import { checkUnique, childrenOf, documentsOf, inOrder, isSelfContained, type FileDocument } from "./documents.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "curfew-documents-"));
 after(() => rmSync(directory, { recursive: true }));
@@ -79,6 +79,14 @@ test("children come before parents, the rest stays in its order", () => {
 test("workflows that call each other have an order all the same", () => {
   const [one, two] = [document("workflows", "one", { nodes: [{ workflow_id: "two" }] }), document("workflows", "two", { nodes: [{ workflow_id: "one" }] })];
   assert.deepEqual(inOrder([one, two]).map(({ id }) => id).sort(), ["one", "two"]);
+});
+
+test("a workflow with its tasks and actions refers to nothing outside", () => {
+  const steps = [{ action_id: "act" }];
+  const whole = { nodes: [{ id: "n", task_id: "task" }], tasks: [{ id: "task", steps }], actions: [{ id: "act", kind: "assert" }] };
+  assert.equal(isSelfContained(document("workflows", "w", whole)), true);
+  for (const missing of ["tasks", "actions"]) assert.equal(isSelfContained(document("workflows", "w", { ...whole, [missing]: [] })), false);
+  assert.equal(isSelfContained(document("workflows", "w", { nodes: [{ id: "n", workflow_id: "other" }] })), false);
 });
 
 test("an id in two files is refused, the same id of two kinds is not", () => {

@@ -134,8 +134,8 @@ function kindOf(document: Record<string, unknown>): DocumentKind | undefined {
 
 const keyOf = ({ kind, id }: { kind: DocumentKind; id: string }) => `${kind} ${id}`;
 
-/** The documents among `all` that this one refers to. */
-export function childrenOf(parent: FileDocument, all: readonly FileDocument[]): FileDocument[] {
+/** The documents that one refers to, by their keys. */
+function referencesOf(parent: FileDocument): Set<string> {
   const wanted = new Set<string>();
   const visit = (value: unknown): void => {
     if (Array.isArray(value)) return value.forEach(visit);
@@ -147,7 +147,23 @@ export function childrenOf(parent: FileDocument, all: readonly FileDocument[]): 
     }
   };
   visit(parent.document);
+  return wanted;
+}
+
+/** The documents among `all` that this one refers to. */
+export function childrenOf(parent: FileDocument, all: readonly FileDocument[]): FileDocument[] {
+  const wanted = referencesOf(parent);
   return all.filter((other) => other !== parent && wanted.has(keyOf(other)));
+}
+
+/** Whether a workflow refers to nothing but the tasks and actions in itself. */
+export function isSelfContained(workflow: FileDocument): boolean {
+  const own = new Set<string>();
+  for (const kind of KINDS) {
+    const inside = workflow.document[kind];
+    if (Array.isArray(inside)) for (const one of inside) own.add(keyOf({ kind, id: String((one as { id?: unknown } | null)?.id) }));
+  }
+  return [...referencesOf(workflow)].every((key) => own.has(key));
 }
 
 /** Children before parents; otherwise as given. Workflows that call each other stay in their order, and the API says what is missing. */

@@ -74,7 +74,8 @@ export function detailLines({ details, message }: Parts): string[] {
   if (details === undefined || details === null) return [];
   if (!Array.isArray(details)) {
     const fields = details as Record<string, unknown>;
-    if (typeof fields["decision"] === "object" && fields["decision"] !== null) return [`  ${decisionText(fields["decision"] as Decision)}`];
+    // None of a gate whose time was over, which the message says.
+    if ("decision" in fields) return fields["decision"] ? [`  ${decisionText(fields["decision"] as Decision)}`] : [];
     // The message has the known names of a query already.
     return "known" in fields ? [] : [`  ${inOneLine(fields)}`];
   }

@@ -2,10 +2,13 @@
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { runCommandLine } from "./cli.ts";
+import { installedFrom } from "./local/installed_from.ts";
+import { packageRoot } from "./package_root.ts";
 import { testTerminal } from "./test_terminal.ts";
+import { VERSION } from "./version.ts";
 
 const parent = mkdtempSync(join(tmpdir(), "curfew-init-"));
 after(() => rmSync(parent, { recursive: true, force: true }));
@@ -64,4 +67,33 @@ test("the Worker has the name of the directory, also where another Worker would 
   assert.equal(name, `my-project-${count}`);
   assert.match(configuration, new RegExp(`service = "${name}"`));
   assert.doesNotMatch(configuration, /service = "curfew"/);
+});
+
+test("the package comes from where the one that runs was installed from", async () => {
+  const at = (files: Record<string, unknown>) => {
+    const root = directoryWith({});
+    for (const [name, content] of Object.entries(files)) {
+      mkdirSync(join(root, dirname(name)), { recursive: true });
+      writeFileSync(join(root, name), JSON.stringify(content));
+    }
+    return { root, from: installedFrom(join(root, "node_modules", "curfew"), join(root, "my shop")) };
+  };
+  const lock = (resolved: string) => ({ "node_modules/.package-lock.json": { packages: { "node_modules/curfew": { resolved } } } });
+  assert.equal(at({ "package.json": { dependencies: { curfew: "file:../curfew.tgz" } } }).from, "file:../../curfew.tgz");
+  assert.equal(at({ "package.json": { devDependencies: { curfew: "https://example.com/curfew.tgz" } } }).from, "https://example.com/curfew.tgz");
+  assert.equal(at({ "package.json": {}, ...lock("file:../curfew.tgz") }).from, "file:../../curfew.tgz", "npm install --no-save");
+  const range = `^${VERSION}`;
+  assert.equal(at({ "package.json": { dependencies: { curfew: "^0.0.1" } }, ...lock("https://registry.npmjs.org/curfew/-/curfew-0.1.0.tgz") }).from, range);
+  assert.equal(at({}).from, range);
+  const checkout = directoryWith({});
+  await init(checkout);
+  const { devDependencies } = JSON.parse(read(checkout, "package.json"));
+  assert.equal(join(checkout, devDependencies.curfew.slice("file:".length)), join(packageRoot, "dist", `curfew-${VERSION}.tgz`));
+});
+
+test("a directory with spaces can be copied, and its package has a name", async () => {
+  const directory = directoryWith({});
+  const { out } = await init(directory);
+  assert.match(out, /^ {2}cd '.*\/My Project \d+'$/m);
+  assert.equal(JSON.parse(read(directory, "package.json")).name, `my-project-${count}`);
 });

@@ -37,8 +37,8 @@ export interface Output {
 /** `url` is that of the command line; a variable also counts for the next command. */
 export const commandFor = (url: string | undefined, program = "curfew") => (words: string): string => escaped(`${program} ${words}${url === undefined ? "" : ` --url ${quoted(url)}`}`);
 
-/** For a shell. */
-const quoted = (text: string): string => (/^[\w.:/@%+~=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
+/** A word of a shell. */
+export const quoted = (text: string): string => (/^[\w.:/@%+~=,-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`);
 
 export function makeOutput(terminal: Terminal, environment: Record<string, string | undefined>, isJson: boolean, url?: string): Output {
   const painted = colours(!isJson && isColoured(environment, terminal.isOutputTerminal));

@@ -32,6 +32,9 @@ test("what the node usually takes, and a limit of another document", () => {
   assert.equal(second, "usually send takes 1.2s, and 2s in 99 of 100 runs");
   const [start] = whyLines({ ...step, why: { ...why, limit: { ...why.limit, pointer: null, source: "start" } } });
   assert.equal(start, "the execution limit of 30s at send passed: `timeout_ms` of the start");
+  const reason = "`timeout_ms` of the start; it takes the place of the document's";
+  const [because] = whyLines({ ...step, why: { ...why, limit: { ...why.limit, pointer: null, source: "start", reason } } });
+  assert.equal(because, `the execution limit of 30s at send passed: ${reason}`);
 });
 
 test("a record of an older Curfew says nothing", () => {

@@ -4,8 +4,9 @@ import { basename, dirname, join, relative, resolve } from "node:path";
 import type { Command, Invocation } from "../command.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
+import { installedFrom } from "../local/installed_from.ts";
+import { quoted } from "../output.ts";
 import { packageRoot } from "../package_root.ts";
-import { VERSION } from "../version.ts";
 import { CONFIGURATIONS } from "./dev.ts";
 
 export const init: Command = {
@@ -81,9 +82,12 @@ function* template(): Generator<[name: string, text: string]> {
   }
 }
 
+/** A name that npm and Cloudflare take. */
+const plainName = (name: string): string => name.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "") || "curfew";
+
 /** That of Curfew, with the paths of a project. */
 function configuration(name: string): string {
-  const worker = name.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 54) || "curfew";
+  const worker = plainName(name).slice(0, 54);
   return readFileSync(join(packageRoot, "wrangler.toml"), "utf8")
     .replace(/^# Curfew as one Worker[^\n]*\n#[^\n]*\n/, "# Curfew as one Worker: API, run objects, index of runs, executor, breakers.\n")
     .replace(/^name = .*$/m, `name = "${worker}"`)
@@ -99,7 +103,7 @@ function configuration(name: string): string {
 /** package.json with what is missing. What the project has is kept. */
 function manifest(directory: string): string {
   const file = join(directory, "package.json");
-  const created: Manifest = { name: basename(directory).toLowerCase(), private: true, type: "module" };
+  const created: Manifest = { name: plainName(basename(directory)), private: true, type: "module" };
   const { scripts = {}, dependencies = {}, devDependencies = {}, ...rest } = existsSync(file) ? parsed(file) : created;
   // What `npm init` writes is no test.
   if (scripts["test"]?.includes("no test specified")) delete scripts["test"];
@@ -107,7 +111,7 @@ function manifest(directory: string): string {
     "@types/node": "^22.0.0",
     typescript: "^7.0.0",
     ...(runsTypeScript() ? {} : { node: NODE }),
-    ...("curfew" in dependencies ? {} : { curfew: `^${VERSION}` }),
+    ...("curfew" in dependencies ? {} : { curfew: installedFrom(packageRoot, directory) }),
   };
   const all = {
     ...rest,
@@ -145,5 +149,5 @@ function parsed(file: string): Manifest {
 
 function nextSteps(directory: string): string[] {
   const enter = relative(".", directory);
-  return ["", ...(enter === "" ? [] : [`  cd ${enter}`]), "  npm install", "  npm test", "  npm run dev"];
+  return ["", ...(enter === "" ? [] : [`  cd ${quoted(enter)}`]), "  npm install", "  npm test", "  npm run dev"];
 }

@@ -1,12 +1,18 @@
 // `curfew simulate`: runs a workflow in virtual time, with mocks in place of calls, and prints what happened. Nothing is stored or called.
-import type { Run } from "../../client/index.ts";
+// A file needs no server, unless it refers to documents that are stored there.
+import type { ApiErrorBody, Run, Token } from "../../client/index.ts";
+import { errorOf } from "../../client/errors.ts";
+import { EngineError } from "../../engine/engine.mjs";
+import { call, engine } from "../../testing/engine.ts";
 import { statusPaint } from "../colours.ts";
 import { UsageError } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
+import { hasAddress } from "../connection.ts";
+import { isSelfContained } from "../documents.ts";
 import { formatDuration } from "../durations.ts";
 import { EXIT, exitCodeOf, type ExitCode } from "../exit_codes.ts";
 import { jsonFrom } from "../json_input.ts";
-import type { Output } from "../output.ts";
+import { quoted, type Output } from "../output.ts";
 import { jsonLines } from "../run_text.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
 import { whatIf } from "../what_if.ts";
@@ -17,7 +23,7 @@ const JSON_FLAGS = ["input", "mocks", "people", "signals"];
 
 export const simulate: Command = {
   name: "simulate",
-  summary: "Runs a workflow in virtual time, with mocks in place of calls. Days take milliseconds; nothing is stored or called.",
+  summary: "Runs a workflow in virtual time, with mocks in place of calls. Days take milliseconds; nothing is stored or called. A file needs no server.",
   positionals: [{ name: "file-or-workflow", isOptional: true, candidates: "file" }],
   flags: [
     { name: "input", value: "json", summary: "The input: JSON, `@file`, or `-` for standard input. `{}` by default." },
@@ -40,7 +46,7 @@ const OF_WORKFLOWS = ["mocks", "people", "signals", "seed", "version"];
 const OF_EXPORTS = ["set", "changes", "durations"];
 
 async function run(invocation: Invocation): Promise<ExitCode> {
-  const { words, flags, output, terminal, client } = invocation;
+  const { words, flags, output, terminal, environment, client } = invocation;
   const from = flags.text("from");
   const misplaced = (from === undefined ? OF_EXPORTS : OF_WORKFLOWS).find((name) => flags.text(name) !== undefined);
   if (misplaced !== undefined) throw new UsageError(`--${misplaced} ${from === undefined ? "needs --from" : "does not go with --from"}`, simulate);
@@ -53,38 +59,78 @@ async function run(invocation: Invocation): Promise<ExitCode> {
     const text = flags.text(name);
     if (text !== undefined) given[name] = await jsonFrom(text, `--${name}`, terminal, simulate);
   }
-  const simulation = await client().request("POST", "/v1/simulate", {
-    body: {
-      ...(file === undefined ? { workflow_id: words[0]!, ...optional("version", flags.whole("version", 1, Number.MAX_SAFE_INTEGER)) } : { workflow: file.document }),
-      input: {},
-      ...given,
-      ...optional("seed", flags.whole("seed", 0, Number.MAX_SAFE_INTEGER)),
-    } as never,
-  });
+  const version = flags.whole("version", 1, Number.MAX_SAFE_INTEGER);
+  if (file !== undefined && version !== undefined) throw new UsageError("--version goes with a stored workflow, not with a file", simulate);
+  const body = {
+    ...(file === undefined ? { workflow_id: words[0]!, ...optional("version", version) } : { workflow: file.document }),
+    input: {},
+    ...given,
+    ...optional("seed", flags.whole("seed", 0, Number.MAX_SAFE_INTEGER)),
+  };
+  const isLocal = file !== undefined && !hasAddress(flags, environment) && isSelfContained(file);
+  const simulation: Simulation = isLocal ? callEngine({ op: "simulate", ...body }) : await client().request("POST", "/v1/simulate", { body: body as never });
   if (output.isJson) output.rawJson(simulation);
   else print(simulation, output);
   return exitCodeOf(simulation.run.status) ?? EXIT.ok;
 }
 
+/** As the API would refuse it. */
+function callEngine(request: Record<string, unknown>): Simulation {
+  try {
+    return call(engine(), request);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    const { status, code, message, pointer, details } = error;
+    throw errorOf(status, { code, message, pointer, details } as ApiErrorBody);
+  }
+}
+
 interface Simulation {
   run: Run;
-  tokens: { node_id: string; status: string; epoch: number; created_at: number; ended_at: number | null }[];
+  tokens: Token[];
+  waits_for?: WaitsFor[] | undefined;
   virtual_ms: number;
   dollars: number;
 }
 
-function print({ run, tokens, virtual_ms, dollars }: Simulation, output: Output): void {
+interface WaitsFor {
+  for: "decision" | "signal" | "callback" | "call" | "time";
+  node_id?: string | null;
+  add?: unknown;
+}
+
+const AWAITED: Record<WaitsFor["for"], string> = {
+  decision: "a decision",
+  signal: "a signal",
+  callback: "a callback",
+  call: "the answer of a call",
+  time: "a later time",
+};
+
+function print({ run, tokens, waits_for = [], virtual_ms, dollars }: Simulation, output: Output): void {
   output.table(
     [{ title: "AFTER" }, { title: "NODE" }, { title: "STATUS" }, { title: "ATTEMPTS" }, { title: "TOOK" }],
-    tokens.map(({ node_id, status, epoch, created_at, ended_at }) => [
+    tokens.map(({ node_id, compensates, status, epoch, created_at, ended_at }) => [
       formatDuration(created_at - run.started_at),
-      escaped(node_id),
+      escaped(compensates === undefined ? node_id : `${node_id} (compensation)`),
       escaped(status.replaceAll("_", " ")),
       String(epoch),
       ended_at === null ? "" : formatDuration(ended_at - created_at),
     ]),
   );
   const status = statusPaint(run.status, output.colours)(escaped(run.status.replaceAll("_", " ")));
-  const outcome = run.error === null ? jsonLines(run.output, "--json", output.colours.dim) : [`${escaped(run.error.code)}: ${inOneLine(run.error.message)}`];
-  output.lines(`${status} after ${formatDuration(virtual_ms)} of virtual time, ${dollars.toPrecision(2)} dollars`, ...outcome);
+  output.lines(`${status} after ${formatDuration(virtual_ms)} of virtual time, ${dollars.toPrecision(2)} dollars`, ...outcomeLines(run, waits_for, output));
+}
+
+/** What it returned, why it failed, or what it waits for. */
+function outcomeLines(run: Run, waitsFor: readonly WaitsFor[], { colours }: Output): string[] {
+  if (run.error !== null) return [`${escaped(run.error.code)}: ${inOneLine(run.error.message)}`];
+  if (run.status === "completed") return jsonLines(run.output, "--json", colours.dim);
+  return waitsFor.map(({ for: what, node_id, add }) => {
+    const where = node_id == null ? "the run" : escaped(node_id);
+    const flag = what === "decision" ? "--people" : "--signals";
+    // The word of a shell.
+    const how = add === undefined ? "" : `: add ${flag} ${quoted(JSON.stringify([add]))}`;
+    return `${where} waits for ${AWAITED[what]}, which never comes${escaped(how)}`;
+  });
 }

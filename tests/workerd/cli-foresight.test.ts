@@ -1,6 +1,6 @@
 // `curfew analyze`, `curfew simulate` and `curfew export` as processes against the real Worker.
 import assert from "node:assert/strict";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -77,6 +77,66 @@ test("a simulation of days prints the path and the end; a call without a mock na
   const nobody = await run("simulate", path, "--mocks", mocks);
   assert.equal(nobody.code, 3, nobody.out);
   assert.equal((await run("simulate", path, "--mocks", "{")).code, 2);
+});
+
+test("a directory does not hide the stored workflow of its name; one that is meant as a file is a wrong command line", async () => {
+  const document = sleepy();
+  await curfew.store(document);
+  mkdirSync(join(directory, document.id));
+  for (const verb of ["analyze", "simulate"]) {
+    const { code, errors } = await runCommand(curfew.url, [verb, document.id], { directory });
+    assert.equal(code, 0, errors);
+    const refused = await runCommand(curfew.url, [verb, `./${document.id}`, "--json"], { directory });
+    assert.deepEqual([refused.code, JSON.parse(refused.errors).error.code], [2, "usage"]);
+  }
+});
+
+test("without an address a file is simulated on this machine, with the answer of the server", async () => {
+  const document = workflow({ timeout: "72h", nodes: [{ id: "rest", wait: { sleep: "20h" } }, { id: "ask", gate: { timeout: "48h" } }], transitions: [{ from_node_id: "rest", to_node_id: "ask" }] });
+  const line = ["simulate", file("alone.json", document), "--people", '[{"gate": "ask", "after": "4h", "choice": "approve"}]'];
+  const local = await runCommand("", line);
+  assert.equal(local.code, 0, local.errors);
+  assert.match(local.out, /^completed after 24h0m0s of virtual time/m);
+  const [here, there] = await Promise.all([runCommand("", [...line, "--json"]), runCommand(curfew.url, [...line, "--json"])]);
+  assert.deepEqual(JSON.parse(here.out), JSON.parse(there.out));
+  const wrong = await runCommand("", [...line, "--input", "[]"]);
+  assert.deepEqual([wrong.code, wrong.errors], await run(...line, "--input", "[]").then(({ code, errors }) => [code, errors]));
+  assert.equal((await runCommand("http://127.0.0.1:1", line)).code, 6, "where there is an address, it is asked");
+});
+
+test("a simulation that waits says for what, and what to add", async () => {
+  const document = workflow({ timeout: null, nodes: [{ id: "ask", gate: {} }, { id: "paid", wait: { signal: "payment", timeout: null } }], transitions: [{ from_node_id: "ask", to_node_id: "paid" }] });
+  const path = file("waits.json", document);
+  const asked = await run("simulate", path);
+  assert.equal(asked.code, 0, asked.errors);
+  const people = /^ask waits for a decision, which never comes: add --people '(.*)'$/m.exec(asked.out)?.[1];
+  assert.ok(people, asked.out);
+  const signalled = await run("simulate", path, "--people", people);
+  const signals = /^paid waits for a signal, which never comes: add --signals '(.*)'$/m.exec(signalled.out)?.[1];
+  assert.ok(signals, signalled.out);
+  assert.match((await run("simulate", path, "--people", people, "--signals", signals)).out, /^completed after /m);
+});
+
+test("a compensation is marked as one: in a run, in a simulation and in a what-if; a retry is not offered behind it", async () => {
+  const undo = { id: "undo", kind: "update_context", implementation: { set: { "output.undone": true } } };
+  const document = workflow({
+    actions: [undo, { ...undo, id: "do" }],
+    nodes: [{ id: "charge", action_id: "do", compensate: { action_id: "undo" } }, { id: "ship", wait: { signal: "never", timeout: "100ms", on_timeout: "fail" } }],
+    transitions: [{ from_node_id: "charge", to_node_id: "ship" }],
+  });
+  await curfew.store(document);
+  const started = await run("start", document.id, "--id", `${document.id}-run`, "--wait");
+  assert.equal(started.code, 3, started.errors);
+  assert.match(started.out, /what happened: curfew run \S+   from the start: curfew restart \S+$/m);
+  const shown = await run("run", `${document.id}-run`);
+  assert.match(shown.out, /^undone +charge$/m);
+  assert.match(shown.out, /^t3 +charge undoes t1 +completed/m);
+  assert.doesNotMatch(shown.out, /curfew retry/);
+  assert.match((await run("simulate", document.id)).out, /charge \(compensation\) +completed/);
+  const path = join(directory, "compensated.json");
+  assert.equal((await run("export", `${document.id}-run`, "--output", path)).code, 0);
+  const continued = await run("simulate", "--from", path, "--set", "/nodes/1/wait/on_timeout=continue");
+  assert.match(continued.out, /^- node "charge" would not be reached here \(its compensation\)$/m);
 });
 
 test("export has the run, its document, tokens, events and timeouts; values are left out if asked to", async () => {

@@ -78,6 +78,38 @@ test("a refused document shows each problem at its pointer; what refers to it is
   assert.deepEqual(listed.map((one: object) => Object.keys(one).at(-1)), ["error", "skipped", "warnings"]);
 });
 
+test("several problems are listed once, below their number", async () => {
+  const { errors } = await run(["put", file("many.json", { id: freshId("many"), nodes: [{ id: "a", one: 1, two: 2 }] })]);
+  const [first, ...rest] = errors.trimEnd().split("\n");
+  assert.match(first!, /: 2 problems in the document$/);
+  assert.deepEqual(rest.map((line) => line.trim().split(":")[0]), ["/nodes/0/one", "/nodes/0/two"]);
+});
+
+test("workflows: the list; workflow: a document and its versions", async () => {
+  const document = workflow({ nodes: [{ id: "only" }] });
+  await curfew.store(document);
+  await curfew.store({ ...document, name: "Second" });
+  assert.match(await ok("workflows"), new RegExp(`^WORKFLOW +VERSION +STORED.*\n(.*\n)*${document.id} +2 +\\d\\d:`));
+  const listed = (await json("workflows")).find(({ id }: { id: string }) => id === document.id);
+  assert.deepEqual([listed.version, /Z$/.test(listed.created_at)], [2, true]);
+  const shown = await run(["workflow", document.id, "--version", "1"]);
+  assert.deepEqual([shown.code, JSON.parse(shown.out)], [0, document]);
+  assert.match(shown.errors, new RegExp(`^${document.id} v1, stored \\d\\d:`));
+  assert.equal((await json("workflow", document.id)).document.name, "Second");
+});
+
+test("what was not found decides where to look", async () => {
+  for (const [line, hint] of [
+    [["start", "nope"], "`curfew workflows` lists the workflows; `curfew put <file>` stores one"],
+    [["workflow", "nope"], "`curfew workflows` lists the workflows; `curfew put <file>` stores one"],
+    [["run", "nope"], "`curfew runs` lists the runs"],
+    [["breakers", "--reset", "nope"], "`curfew breakers` lists the breakers"],
+  ] as const) {
+    const { code, errors } = await run([...line]);
+    assert.deepEqual([code, errors.trimEnd().split("\n").at(-1)], [1, hint]);
+  }
+});
+
 test("a workflow of a TypeScript file is stored and runs", async () => {
   const id = freshId("typed");
   const path = file("typed.ts", `type Id = string; const id: Id = ${JSON.stringify(id)}; export default { id, nodes: [{ id: "only" }], output_mapping: { answer: 42 } };`);
@@ -182,7 +214,11 @@ test("decide: by gate, by node, with input and comment; twice shows the first de
   assert.deepEqual(((await curfew.ended(two)).output as { input: unknown }).input, { why: "too much" });
   const again = await run(["decide", one, "g1", "reject"]);
   assert.equal(again.code, 1);
-  assert.match(again.errors, /\[409 gate_closed\]\n {2}\{.*"choice":"approve"/);
+  assert.match(again.errors, /\[409 gate_closed\]\n {2}ada decided "approve" at \d\d:\d\d:\d\d: fine$/m);
+  const byNode = await run(["decide", two, "ask", "approve"]);
+  assert.deepEqual([byNode.code, /\[409 gate_closed\]\n {2}it was decided "reject" at \S+, with \{"why":"too much"\}$/m.test(byNode.errors)], [1, true], byNode.errors);
+  const asJson = JSON.parse((await run(["decide", one, "g1", "reject", "--json"])).errors);
+  assert.match(asJson.error.details.decision.at, /^\d{4}-.*Z$/);
   const wrong = await run(["decide", await startGated(), "nowhere", "approve"]);
   assert.equal(wrong.code, 1);
   assert.match(wrong.errors, /nowhere is neither an open gate of run .* nor a node/);

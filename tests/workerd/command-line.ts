@@ -19,13 +19,15 @@ export interface RunningCommand {
 export interface CommandOptions {
   environment?: Record<string, string>;
   input?: string;
+  directory?: string;
 }
 
 const WITHIN_MS = 60_000;
 
-export function startCommand(url: string, line: readonly string[], { environment = {}, input = "" }: CommandOptions = {}): RunningCommand {
+export function startCommand(url: string, line: readonly string[], { environment = {}, input = "", directory }: CommandOptions = {}): RunningCommand {
   const child = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", join(root, "cli", "main.ts"), ...line], {
     env: { PATH: process.env["PATH"], CURFEW_URL: url, ...environment },
+    cwd: directory,
     timeout: WITHIN_MS,
   });
   const printed = { out: "", errors: "" };
