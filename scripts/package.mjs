@@ -85,9 +85,8 @@ async function declare(project, rootDirectory, output) {
 
 function copyFiles() {
   const names = ["migrations", "schema", "examples", "docs", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "LICENSE", "CHANGELOG.md"];
-  // The gallery runs from a checkout only: its services are packages of the repository.
-  const filter = (/** @type {string} */ path) => path !== join(root, "examples", "gallery");
-  for (const name of names) cpSync(join(root, name), join(staging, name), { recursive: true, filter });
+  // The gallery runs from a checkout only. Its workflows and pages are for readers of the documentation, which links to them.
+  for (const name of [...names, "openapi/README.md", "src/api/openapi.json"]) cpSync(join(root, name), join(staging, name), { recursive: true });
   cpSync(join(root, "package", "template"), join(staging, "template"), { recursive: true });
 }
 

@@ -1,8 +1,8 @@
 // The npm package as a new user meets it, see installed.ts. `npm run package -- --check` runs it.
 import assert from "node:assert/strict";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, dirname, join, sep } from "node:path";
 import { after, test } from "node:test";
 import { FIRST_RUN_S } from "../../bench/limits.ts";
 import { root } from "../workerd/harness.ts";
@@ -51,12 +51,9 @@ test("from an empty directory to a completed run within a minute", async (t) => 
 
 test("a project is laid out, type-checks, passes its test, is accepted by wrangler and runs", async () => {
   const { files } = await first.json("init", "../project");
+  const { devDependencies } = JSON.parse(inProject("package.json"));
+  assert.equal(join(project.directory, devDependencies.curfew.slice("file:".length)), tarball, "what `npm install` installs is what was installed here");
   for (const file of ["wrangler.toml", "src/worker.mts", "workflows/hello.mts", "test/hello.test.mts", "test/worker.test.mts", "AGENTS.md", ".gitignore", "package.json"]) assert.ok(files.includes(file), file);
-  // The version is not in a registry.
-  const manifest = JSON.parse(inProject("package.json"));
-  assert.ok("curfew" in manifest.devDependencies);
-  manifest.devDependencies.curfew = tarball;
-  writeFileSync(join(project.directory, "package.json"), JSON.stringify(manifest));
   await project.install();
   await project.call("npm", "run", "check");
   const tested = await project.call("npm", "test");
@@ -126,6 +123,17 @@ test("a Worker under a wrangler dev of its own calls the project's Curfew, and i
   } finally {
     await stopped(wrangler);
   }
+});
+
+test("every relative link of its pages leads to a file of the package", () => {
+  const installed = join(first.directory, "node_modules", "curfew");
+  const pages = readdirSync(installed, { recursive: true, encoding: "utf8" }).filter((name) => /\.(md|txt)$/.test(name) && !name.split(sep).includes("node_modules"));
+  assert.ok(pages.length > 20, pages.join(" "));
+  const lost = pages.flatMap((page) => {
+    const targets = [...readFileSync(join(installed, page), "utf8").matchAll(/\]\(([^)\s#]+)[^)]*\)|(?:src|href)="([^"#]+)"/g)].map(([, link, source]) => (link ?? source)!);
+    return targets.filter((target) => !/^[a-z]+:/.test(target) && !existsSync(join(installed, dirname(page), target))).map((target) => `${page} -> ${target}`);
+  });
+  assert.deepEqual(lost, []);
 });
 
 test("nothing is overwritten", async () => {
