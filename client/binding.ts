@@ -32,6 +32,6 @@ export interface CurfewBinding {
   get(id: string): Promise<RunHandle>;
   /** Any request of the API, without a token. Only the path of its URL counts. */
   request(request: Request): Promise<Response>;
-  /** HTTP, as from outside: it needs a token. */
+  /** `request` with the arguments of `fetch`. A binding without the entry point `Api` needs a token for it. */
   fetch(input: string | Request, init?: RequestInit): Promise<Response>;
 }

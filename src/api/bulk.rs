@@ -55,17 +55,6 @@ impl Operation {
     /// `body` is `{filter | ids, with?}`. A filter selects runs that started before `now`, so that runs that start meanwhile are not
     /// changed and the operation comes to an end.
     pub fn read(control: &Control, body: &Value, caller: Caller, now: Millis) -> Result<Operation, Error> {
-        let with = with(body);
-        control.check(&with).map_err(|error| within("/with", error))?;
-        if !with["token_id"].is_null() {
-            let message = "a token belongs to one run; retry that run by itself";
-            return Err(Error::invalid_request("/with/token_id", message));
-        }
-        if !with["version"].is_null() {
-            let message =
-                "runs go on with another version one by one: POST /v1/runs/{id}/retry says what does not fit";
-            return Err(Error::invalid_request("/with/version", message));
-        }
         let ids = control::read(body, |reader| {
             reader.value("with");
             match (reader.value("filter"), reader.value("ids")) {
@@ -78,6 +67,17 @@ impl Operation {
                 }
             }
         })?;
+        let with = with(body);
+        control.check(&with).map_err(|error| within("/with", error))?;
+        if !with["token_id"].is_null() {
+            let message = "a token belongs to one run; retry that run by itself";
+            return Err(Error::invalid_request("/with/token_id", message));
+        }
+        if !with["version"].is_null() {
+            let message =
+                "runs go on with another version one by one: POST /v1/runs/{id}/retry says what does not fit";
+            return Err(Error::invalid_request("/with/version", message));
+        }
         let runs = match ids {
             Some(ids) => Selection::Ids(ids),
             None => Selection::Filter(read_filter(&body["filter"], &caller.workflows, now)?),
@@ -128,8 +128,19 @@ pub fn with(body: &Value) -> Value {
     }
 }
 
+/// The error of a part of the body, with pointers into the whole body: also those in its message and its details.
 fn within(pointer: &str, mut error: Error) -> Error {
-    error.pointer = error.pointer.map(|rest| format!("{pointer}{rest}"));
+    if let Some(rest) = error.pointer.take() {
+        if error.message.starts_with(&format!("{rest}:")) {
+            error.message.insert_str(0, pointer);
+        }
+        error.pointer = Some(format!("{pointer}{rest}"));
+    }
+    for problem in error.details.iter_mut().filter_map(Value::as_array_mut).flatten() {
+        if let Some(rest) = problem["pointer"].as_str() {
+            problem["pointer"] = json!(format!("{pointer}{rest}"));
+        }
+    }
     error
 }
 
@@ -168,18 +179,17 @@ fn read_filter(filter: &Value, reached: &WorkflowScope, now: Millis) -> Result<V
                 continue;
             };
             let values = match value {
-                Value::Array(values) if *name == "status" => values.as_slice(),
+                // Each is one status: the commas are for texts.
+                Value::Array(values) if *name == "status" => match values.iter().any(has_comma) {
+                    true => &[],
+                    false => values.as_slice(),
+                },
                 single => std::slice::from_ref(single),
             };
-            let texts: Option<Vec<String>> = values.iter().map(text_of).collect();
-            let texts = texts.filter(|texts| {
-                texts
-                    .iter()
-                    .any(|text| text.split(',').any(|part| !part.is_empty()))
-            });
-            match texts {
+            let texts: Option<Vec<String>> = values.iter().map(|value| text_of(name, value)).collect();
+            match texts.filter(|texts| !texts.is_empty()) {
                 Some(texts) => pairs.extend(texts.into_iter().map(|text| (name.to_string(), text))),
-                None => reader.report(name, "wrong_type", "expected a value as in the list of runs"),
+                None => reader.report(name, "wrong_type", expected(name)),
             }
         }
         Some(all)
@@ -196,18 +206,37 @@ fn read_filter(filter: &Value, reached: &WorkflowScope, now: Millis) -> Result<V
             return Err(Error::bad_request(message));
         }
     }
-    let list = RunList::read(&pairs)?.within(reached)?;
+    let list = RunList::read(&pairs).map_err(|error| Error {
+        pointer: error.pointer.or(Some("/filter".into())),
+        ..error
+    })?;
+    let list = list.within(reached)?;
     pairs.retain(|(name, _)| name != "until");
     let until = list.filter.until.map_or(now, |until| until.min(now));
     pairs.push(("until".into(), until.to_string()));
     Ok(pairs)
 }
 
-fn text_of(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+/// The text of a filter in the list of runs. A value of another type is refused: a mistake would change other runs.
+fn text_of(name: &str, value: &Value) -> Option<String> {
+    match (name, value) {
+        ("since" | "until", Value::Number(number)) => Some(number.to_string()),
+        (_, Value::String(text)) => {
+            Some(text.clone()).filter(|text| text.split(',').any(|part| !part.is_empty()))
+        }
+        (_, _) => None,
+    }
+}
+
+fn has_comma(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.contains(','))
+}
+
+fn expected(name: &str) -> &'static str {
+    match name {
+        "since" | "until" => "expected a moment in Unix milliseconds",
+        "status" => "expected a status or a list of them",
+        _other => "expected a text",
     }
 }
 

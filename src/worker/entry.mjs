@@ -183,6 +183,17 @@ export default class Entry extends WorkerEntrypoint {
   }
 }
 
+/**
+ * What Workers of the account bind. The default entry point has the same methods, but `wrangler dev` puts a proxy before that of a Worker
+ * with assets, which loses the name of the caller and what is thrown. Here `fetch` needs no token, either.
+ */
+export class Api extends Entry {
+  /** @param {Request} request */
+  fetch(request) {
+    return this.request(request);
+  }
+}
+
 /** Has no route: only the coordinator's own binding, or that of another Worker of the account, reaches it. */
 export class Executor extends WorkerEntrypoint {
   /** @param {Request} request */

@@ -60,7 +60,17 @@ fn a_filter_without_a_value_is_refused() {
         (json!({"status": [], "tag": "a"}), 422, Some("/filter/status")),
         (json!({"tag": ["a"]}), 422, Some("/filter/tag")),
         (json!({"tag": true}), 422, Some("/filter/tag")),
-        (json!({"since": "soon"}), 400, None),
+        (json!({"tag": 5}), 422, Some("/filter/tag")),
+        (json!({"workflow": 5}), 422, Some("/filter/workflow")),
+        (json!({"parent": 1, "tag": "a"}), 422, Some("/filter/parent")),
+        (json!({"id_prefix": 7}), 422, Some("/filter/id_prefix")),
+        (
+            json!({"status": ["running,waiting"]}),
+            422,
+            Some("/filter/status"),
+        ),
+        (json!({"status": "nope"}), 400, Some("/filter")),
+        (json!({"since": "soon"}), 400, Some("/filter")),
         (json!({"limit": 5, "tag": "a"}), 400, Some("/filter/limit")),
         (json!([]), 422, Some("/filter")),
     ] {
@@ -68,6 +78,21 @@ fn a_filter_without_a_value_is_refused() {
         assert_eq!(error.status, status, "{filter}: {error:?}");
         assert_eq!(error.pointer.as_deref(), pointer, "{filter}: {error:?}");
     }
+}
+
+#[test]
+fn errors_lead_to_their_place_in_the_body() {
+    let error = read(json!({"ids": ["a"], "with": {"zz": 1}})).expect_err("an unknown field");
+    assert_eq!(error.pointer.as_deref(), Some("/with/zz"));
+    assert!(
+        error.message.starts_with("/with/zz: unknown field"),
+        "{}",
+        error.message
+    );
+    assert_eq!(error.details.expect("the problems")[0]["pointer"], "/with/zz");
+    let error = Operation::read(&Control::Extend, &json!({"x": 1}), Caller::ANONYMOUS, NOW)
+        .expect_err("an unknown field and nothing else");
+    assert_eq!((error.status, error.pointer.as_deref()), (400, Some("/x")));
 }
 
 #[test]

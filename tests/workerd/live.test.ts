@@ -105,6 +105,11 @@ test("a run that has ended is sent whole; when nothing is left the answer is 204
   assert.deepEqual(events, await allEvents(run.id));
   const again = await watch(curfew.url, run.id, "", { "last-event-id": String(events.at(-1)!.seq) });
   assert.equal(again.status, 204);
+  // A WebSocket learns it by the code of its close.
+  const socket = new WebSocket(`${curfew.url.replace("http", "ws")}/v1/runs/${run.id}/live?after=${events.at(-1)!.seq}`);
+  const closed = Promise.withResolvers<{ code: number; reason: string }>();
+  socket.addEventListener("close", ({ code, reason }) => closed.resolve({ code, reason }));
+  assert.deepEqual(await closed.promise, { code: 1000, reason: "ended" });
   assert.equal((await watch(curfew.url, freshId("no-such-run"))).status, 404);
 });
 
@@ -140,6 +145,17 @@ test("a WebSocket gets the same events, one a message", async () => {
   await approve(id);
   assert.deepEqual(await closed.promise, { code: 1000, reason: "ended" });
   assert.deepEqual(events, (await allEvents(id)).slice(1));
+});
+
+test("a HEAD is answered at once, and takes no place of a watcher", async () => {
+  const id = await startGated();
+  for (let number = 0; number < 105; number += 1) {
+    const { status, headers } = await fetch(`${curfew.url}/v1/runs/${id}/live`, { method: "HEAD", signal: AbortSignal.timeout(10_000) });
+    assert.equal(status, 200);
+    assert.match(headers.get("content-type") ?? "", /^text\/event-stream/);
+  }
+  assert.equal((await fetch(`${curfew.url}/v1/runs/no-such-run/live`, { method: "HEAD" })).status, 404);
+  await approve(id);
 });
 
 test("curl reads the stream", async () => {

@@ -4,15 +4,15 @@ import { after, before, test } from "node:test";
 import { ADMIN, moduleWorker, roleVars, startCurfew, type Curfew } from "./harness.ts";
 import { until } from "./poll.ts";
 
-const caller = (name: string, props?: Record<string, unknown>) =>
+const caller = (name: string, props?: Record<string, unknown>, entrypoint = "Api") =>
   moduleWorker(name, "tests/workerd/workers/rpc-caller.mjs", {
     triggers: [{ type: "fetch", pattern: `*/${name}` }],
-    env: { CURFEW: { type: "worker", worker: "curfew", ...(props ? { props } : {}) } },
+    env: { CURFEW: { type: "worker", worker: "curfew", ...(entrypoint ? { exportName: entrypoint } : {}), ...(props ? { props } : {}) } },
   });
 
 let curfew: Curfew;
 before(async () => {
-  const extraWorkers = [caller("orders", { name: "orders" }), caller("unnamed"), caller("misnamed", { name: "a\nb" })];
+  const extraWorkers = [caller("orders", { name: "orders" }), caller("unnamed"), caller("misnamed", { name: "a\nb" }), caller("default", { name: "d" }, "")];
   curfew = await startCurfew({ vars: roleVars, extraWorkers });
   for (const document of [greeting, approval, waiting]) {
     const stored = await curfew.api("PUT", `/v1/workflows/${document.id}`, document, ADMIN);
@@ -92,6 +92,21 @@ test("subscribe has the whole history, one event a line, and ends with the run",
   assert.deepEqual([nothing.status, nothing.text], [200, ""]);
 });
 
+test("a subscription that is cancelled does not count as a watcher for long", async () => {
+  const { id } = await call({ create: { workflow: "waiting" } });
+  const cancelled = () => call({ get: id, cancelled: true });
+  // As many as may watch a run at a time.
+  for (let number = 0; number < 100; number += 1) assert.match((await cancelled()).first, /"kind":"run_started"/);
+  assert.equal((await cancelled()).thrown.code, "too_many_watchers");
+  // The runtime says so when something is written: events, or within a minute the comments.
+  await until("a place", async () => {
+    await call({ get: id, method: "pause" });
+    await call({ get: id, method: "resume" });
+    return (await cancelled()).first !== undefined;
+  });
+  await call({ get: id, method: "cancel" });
+});
+
 test("a refusal is thrown with the code and the message of the API", async () => {
   const { thrown } = await call({ get: "no-such-run", method: "status" });
   assert.deepEqual([thrown.name, thrown.code, thrown.status], ["CurfewError", "not_found", 404]);
@@ -103,9 +118,41 @@ test("a refusal is thrown with the code and the message of the API", async () =>
     [{ workflow: "../runs" }, /^invalid_request: /],
     [{}, /workflow, the id of a workflow, is missing/],
   ] as const) {
-    assert.match((await call({ create })).thrown.message, expected);
+    for (const worker of ["orders", "default"]) {
+      const { thrown } = await call({ create }, worker);
+      assert.match(thrown.message, expected);
+      assert.deepEqual([thrown.name, thrown.code], ["CurfewError", String(thrown.message).split(":")[0]]);
+    }
   }
-  for (const id of ["", undefined]) assert.match((await call({ get: id, method: "status" })).thrown.message, /the id of a run is missing/);
+});
+
+test("arguments are checked as bodies are", async () => {
+  for (const id of ["", undefined, ".", ".."]) {
+    const { thrown } = await call({ get: id, method: "status" });
+    assert.match(thrown.message, /^invalid_request: get: the id of a run (is missing|cannot be)/);
+    assert.deepEqual([thrown.code, thrown.status], ["invalid_request", 400]);
+  }
+  for (const [method, args, expected] of [
+    ["status", [{ waitms: 5 }], /status: unknown field "waitms"; it takes an object with wait_ms/],
+    ["status", [null], /status: it takes an object with wait_ms/],
+    ["sendSignal", ["paid"], /sendSignal: it takes an object with name and payload/],
+    ["sendSignal", [], /sendSignal: it takes an object/],
+    ["sendSignal", [{}], /sendSignal: name, the name of a signal, is missing/],
+    ["sendSignal", [{ name: ".." }], /cannot be "\.\."/],
+    ["subscribe", [{ kinds: "run_started" }], /kinds is a list/],
+    ["decide", [undefined, { choice: "approve" }], /decide: the id of a gate is missing/],
+  ] as const) {
+    const { thrown } = await call({ get: "some-run", method, args });
+    assert.match(thrown.message, expected, method);
+    assert.deepEqual([thrown.name, thrown.code], ["CurfewError", "invalid_request"], method);
+  }
+});
+
+test("fetch of the entry point for Workers is a request to the API", async () => {
+  const own = await call({ fetched: "/v1/me" });
+  assert.equal(own.name, "worker:orders");
+  const { status } = await curfew.api("POST", "/default", { fetched: "/v1/me" });
+  assert.equal(status, 401);
 });
 
 test("request is the whole API without a token", async () => {

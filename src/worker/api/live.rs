@@ -18,7 +18,7 @@ use crate::worker::run_client::{self, CallError};
 #[wasm_bindgen(module = "/src/worker/platform/live_stream.mjs")]
 extern "C" {
     #[wasm_bindgen(js_name = watchRun)]
-    fn watch_run(object: &Peer, call: &str, kinds: &Array, as_socket: bool) -> js_sys::Promise;
+    fn watch_run(object: &Peer, call: &str, kinds: &Array, form: &str) -> js_sys::Promise;
 }
 
 /// How long the object may take to accept the client.
@@ -38,9 +38,14 @@ pub async fn watch(
     };
     let call = to_json(&call).map_err(|error| CallError::Failed(error.to_string()))?;
     let kinds: Array = watch.kinds.iter().map(|kind| JsValue::from_str(kind)).collect();
-    let as_socket = header(request, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+    let is_upgrade = header(request, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+    let form = match (request.method().as_str(), is_upgrade) {
+        ("HEAD", _) => "head",
+        (_, true) => "socket",
+        (_, false) => "events",
+    };
     let stub = run_client::stub(env, run)?;
-    let response = JsFuture::from(watch_run(&stub, &call, &kinds, as_socket));
+    let response = JsFuture::from(watch_run(&stub, &call, &kinds, form));
     match deadline::within(ACCEPT_MS, response).await {
         Some(Ok(response)) => Ok(response.unchecked_into()),
         Some(Err(error)) => Err(CallError::Failed(message_of(&error))),

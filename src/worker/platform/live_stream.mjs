@@ -8,6 +8,8 @@ export const LIVE_URL = "http://run/live/2";
 /** The header with the JSON of the RunCall that authorizes a watcher, percent-encoded. */
 export const CALL_HEADER = "curfew-live-call";
 
+const STREAM_HEADERS = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
+
 /** When the client shall connect again after a lost connection. */
 const RETRY_MS = 2_000;
 /** A comment this often shows the client that the connection is alive, and this side when it is not. */
@@ -16,6 +18,9 @@ const ALIVE_MS = 15_000;
 /** So many events, or characters, are confirmed together. The object sends about eight times as many unconfirmed ones. */
 const CONFIRM_EVENTS = 64;
 const CONFIRM_CHARACTERS = 32 * 1024;
+
+/** What an object answers if the run has ended and nothing is left to send. An EventSource stops at it. */
+const ENDED = 204;
 
 /** A WebSocket does not say what its client has read. One that sends nothing for so long may not be reading. */
 const SILENT_CHARACTERS = 8 * 1024 * 1024;
@@ -29,16 +34,20 @@ const SILENT_CHARACTERS = 8 * 1024 * 1024;
  * @param {Fetcher} object
  * @param {string} call the JSON of a RunCall
  * @param {string[]} kinds empty for all
- * @param {boolean} asSocket
+ * @param {"events" | "socket" | "head"} form `head`: the answer to a HEAD, which would wait for the end of a body
  * @returns {Promise<Response>}
  */
-export async function watchRun(object, call, kinds, asSocket) {
+export async function watchRun(object, call, kinds, form) {
   const headers = { upgrade: "websocket", [CALL_HEADER]: encodeURIComponent(call) };
   const response = await object.fetch(LIVE_URL, { headers });
   const { webSocket: socket } = response;
-  if (!socket) return response;
+  if (!socket) return form === "socket" && response.status === ENDED ? toEnd() : response;
   const source = new Source(socket, kinds);
-  return asSocket ? toSocket(source) : toEventStream(source);
+  if (form === "socket") return toSocket(source);
+  if (form === "events") return toEventStream(source);
+  source.start(() => {}, () => {});
+  source.close();
+  return new Response(null, { headers: STREAM_HEADERS });
 }
 
 /** The events that an object sends, filtered, in their order. */
@@ -111,6 +120,11 @@ function toEventStream(source) {
   let confirms = [];
   let isWriting = false;
   let isSourceClosed = false;
+  // A reader that cancels is gone at once, without a write that fails.
+  writer.closed.catch(() => {
+    clearInterval(alive);
+    source.close();
+  });
   // What arrives during a write is written together: each write costs more than the text in it.
   const write = async () => {
     if (isWriting) return;
@@ -148,12 +162,19 @@ function toEventStream(source) {
     },
   );
   write();
-  const headers = { "content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no" };
-  return new Response(readable, { headers });
+  return new Response(readable, { headers: STREAM_HEADERS });
 }
 
 /** @param {Line} line */
 const eventOf = ({ id, kind, data }) => (id === "-" ? `event: ${kind}\ndata: ${data}\n\n` : `id: ${id}\ndata: ${data}\n\n`);
+
+/** Clients of a WebSocket do not see the status of a handshake that fails, and would connect again. */
+function toEnd() {
+  const { 0: client, 1: server } = new WebSocketPair();
+  server.accept();
+  server.close(1000, "ended");
+  return new Response(null, { status: 101, webSocket: client });
+}
 
 /** @param {Source} source */
 function toSocket(source) {
