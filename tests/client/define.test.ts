@@ -141,7 +141,63 @@ export function refused() {
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: String(back) }, { ...back, condition: choice("a", "yse") }] });
 
+  // A node that is no gate.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes, transitions: [{ ...back, from_node_id: "a", to_node_id: "b", condition: choice("a", "approve") }] });
+  // A gate without choices of its own has two.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", gate: {} }, { id: "b" }], transitions: [{ from_node_id: "a", to_node_id: "b", condition: choice("a", "aprove") }] });
+
+  // Two with the same id: the second one is wrong.
+  defineWorkflow({
+    id: "w",
+    nodes: [
+      { id: "a" },
+      { id: "b" },
+      // @ts-expect-error
+      { id: "a", name: "again" },
+    ],
+    transitions: [
+      { id: "t", from_node_id: "a", to_node_id: "b" },
+      { from_node_id: "a", to_node_id: "b" },
+      // @ts-expect-error
+      { id: "t", from_node_id: "b", to_node_id: "a" },
+    ],
+  });
+
+  // Two kinds.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", gate: {}, workflow_id: "x" }] });
+  defineWorkflow({
+    id: "w",
+    nodes: [
+      {
+        id: "a",
+        // @ts-expect-error
+        gate: {},
+        // @ts-expect-error
+        wait: { sleep: "1s" },
+      },
+    ],
+  });
+
+  // Durations.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", timeout: "10d", nodes: [{ id: "a" }] });
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", timeout: "30" }] });
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", gate: { timeout: "7d" } }] });
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", wait: { sleep: "1 day" } }] });
+
+  // Where a join merges to.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes, transitions: [{ ...join, id: "fan", spawn_count: 2 }, { ...join, synchronization: { sibling_group: "fan", merge: { target: "stat.x" } } }] });
+
   // Fields.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a", gate: { on_timeout: "aprove" } }] });
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes: [{ id: "a" }], transition: [] });
   // @ts-expect-error
@@ -181,9 +237,17 @@ export function accepted() {
   const either = "state.a.choice == 'yes' || state['b-2'].choice != \"up\"";
   defineWorkflow({ id: "w", nodes: gates, transitions: [{ ...back, condition: choice("b-2", "down") }, { ...back, condition: either }, { ...back, condition: String(back) }] });
   // A gate without choices of its own has two, and the state may have what no node is called.
-  defineWorkflow({ id: "w", nodes, transitions: [{ ...join, condition: choice("a", "approve") }, { ...join, condition: "state.order.choice == 'x'" }] });
+  const asking = [{ id: "a", gate: { timeout: "7h" } }, { id: "b" }] as const;
+  defineWorkflow({ id: "w", nodes: asking, transitions: [{ ...join, condition: choice("a", "approve") }, { ...join, condition: "state.order.choice == 'x'" }] });
   // Ids that are not known to the compiler.
   defineWorkflow({ id: "w", nodes: ["a", "b"].map((id) => ({ id })), transitions: [{ from_node_id: "a", to_node_id: "b", condition: choice("c", "approve") }] });
+  // What is not known to the compiler: two ids, two kinds, a duration.
+  const [text, length]: (string | null)[] = ["a", null];
+  const optional: { id: string; gate?: {}; wait?: { sleep: string } } = { id: "a", gate: {} };
+  defineWorkflow({ id: "w", timeout: length ?? null, nodes: [{ id: String(text) }, { id: String(text), timeout: length ?? null }, optional] });
+  // A duration may be computed.
+  defineWorkflow({ id: "w", timeout: "1h30m", nodes: [{ id: "a", wait: null, gate: {} }, { id: "b", wait: { sleep: "${input.pause}" } }, { id: "c", action_id: stored("x"), timeout: "adaptive" }] });
+  defineWorkflow({ id: "w", nodes, transitions: [{ ...join, id: "fan", spawn_count: 2 }, { ...join, synchronization: { sibling_group: "fan", merge: { target: "state.x" } } }] });
   // The result of a node that is no gate may have a choice of its own.
   defineWorkflow({ id: "w", nodes, transitions: [{ ...join, condition: "state.a.choice == 'anything'" }] });
   defineWorkflow({ id: "w", nodes: [{ id: "a", workflow_id: "another" }, { id: "b" }], transitions: [{ ...join, condition: "state.n > 3 && state.a.choices == 'x'" }] });
