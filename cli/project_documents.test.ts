@@ -8,6 +8,7 @@ import { InvalidError, type Client } from "../client/index.ts";
 import { until } from "../tests/workerd/poll.ts";
 import { ProjectDocuments } from "./local/project_documents.ts";
 import { makeOutput } from "./output.ts";
+import { startWords } from "./start_words.ts";
 import { testTerminal } from "./test_terminal.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "curfew-project-"));
@@ -71,14 +72,14 @@ test("a document that has not changed is not printed again, a refused one and it
   const { documents, write, printed } = project({ "workflows/a.json": `{"id": "a", "nodes": []}`, "workflows/b.json": `{"id": "b", "nodes": []}` });
   await documents.store();
   assert.equal(printed(), "stored workflow a v1\nstored workflow b v1\n");
-  assert.deepEqual(documents.workflows, ["a", "b"]);
+  assert.deepEqual(documents.workflows.map(({ id }) => id), ["a", "b"]);
   await documents.store();
   assert.equal(printed(), "");
   write("workflows/b.json", `{"id": "b", "nodes": [], "isRefused": true}`);
   for (const _ of ["once", "again"]) {
     await documents.store();
     assert.match(printed(), /^refused workflow b \(.*b\.json\): no\n$/);
-    assert.deepEqual(documents.workflows, ["a"]);
+    assert.deepEqual(documents.workflows.map(({ id }) => id), ["a"]);
   }
   write("workflows/b.json", `{"id": "b", "nodes": []}`);
   await documents.store();
@@ -89,4 +90,10 @@ test("a module without a document that no other one imports is reported", async 
   const { documents, printed } = project({ "workflows/words.mts": `export const greeting = "one";` });
   await documents.store();
   assert.match(printed(), /^not stored .*words\.mts has no default export/);
+});
+
+test("a start to copy has what the input of the workflow needs", () => {
+  assert.equal(startWords({ id: "plain" }), "start plain --input '{}' --watch");
+  const input_schema = { required: ["name", "size", "kind"], properties: { name: { type: "string" }, size: { type: ["integer", "null"] }, kind: { enum: ["a", "b"] }, note: { type: "string" } } };
+  assert.equal(startWords({ id: "order", input_schema }), `start order --input '{"name":"...","size":1,"kind":"a"}' --watch`);
 });

@@ -5,12 +5,14 @@ import { createClient, type Client } from "../../client/index.ts";
 import { UsageError, type Flags } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
 import { addressOf } from "../connection.ts";
+import type { FileDocument } from "../documents.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
 import { ProjectDocuments } from "../local/project_documents.ts";
 import { logFile, startLocal, type LocalServer } from "../local/server.ts";
 import { commandFor, type Output } from "../output.ts";
 import { packageRoot } from "../package_root.ts";
+import { startWords } from "../start_words.ts";
 
 const PORT = 8787;
 /** What is stored and run where there is nothing of the user. */
@@ -67,7 +69,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
     if (signal.aborted) return EXIT.ok;
     const command = commandFor(server.url === addressOf(flags, environment) ? undefined : server.url, "npx curfew");
     if (output.isJson) output.jsonLine({ url: server.url });
-    else output.note(...nextSteps(server.url, command, persistTo, startWords(documents, stored), configuration.isProject));
+    else output.note(...nextSteps(server.url, command, persistTo, startOf(documents, stored.workflows), configuration.isProject));
     stored.watch();
     await over;
     return EXIT.ok;
@@ -110,8 +112,9 @@ async function runHello(client: Client, output: Output, signal: AbortSignal): Pr
 }
 
 /** Of a workflow that is stored, where there is one. */
-function startWords(documents: string, { workflows: [first = "<workflow>"] }: ProjectDocuments): string {
-  return documents === HELLO ? `start hello --input '{"name": "Ada"}' --watch` : `start ${first} --input '{}' --watch`;
+function startOf(documents: string, [first]: readonly FileDocument["document"][]): string {
+  if (documents === HELLO) return `start hello --input '{"name": "Ada"}' --watch`;
+  return first === undefined ? "start <workflow> --input '{}' --watch" : startWords(first);
 }
 
 function nextSteps(url: string, command: Output["command"], persistTo: string, start: string, isProject: boolean): string[] {

@@ -24,8 +24,8 @@ export class ProjectDocuments {
   #timer: NodeJS.Timeout | undefined;
   /** Passes follow each other: two of them at once could store the older content last. */
   #last: Promise<void> = Promise.resolve();
-  /** The ids of the workflows that the last pass stored. */
-  workflows: string[] = [];
+  /** The workflows that the last pass stored. */
+  workflows: FileDocument["document"][] = [];
 
   /** `place` is a directory, or a file. It need not exist. */
   constructor(place: string, client: Client, output: Output, signal: AbortSignal) {
@@ -84,7 +84,7 @@ export class ProjectDocuments {
     const name = `${kind.slice(0, -1)} ${id}`;
     try {
       const { version, warnings } = await this.#client.put(kind, document, { signal: this.#signal });
-      if (kind === "workflows") this.workflows.push(id);
+      if (kind === "workflows") this.workflows.push(document);
       const lines = [
         `${errorColours.green("stored")} ${escaped(name)} v${version}`,
         ...warnings.map(({ pointer, message }) => `  ${errorColours.yellow("warning")} ${inOneLine(pointer)}: ${inOneLine(message)}`),

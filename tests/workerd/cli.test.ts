@@ -87,8 +87,9 @@ test("several problems are listed once, below their number", async () => {
 
 test("workflows: the list; workflow: a document and its versions", async () => {
   const document = workflow({ nodes: [{ id: "only" }] });
+  const second = { ...document, name: "Second" };
   await curfew.store(document);
-  await curfew.store({ ...document, name: "Second" });
+  await curfew.store(second);
   assert.match(await ok("workflows"), new RegExp(`^WORKFLOW +VERSION +STORED.*\n(.*\n)*${document.id} +2 +\\d\\d:`));
   const listed = (await json("workflows")).find(({ id }: { id: string }) => id === document.id);
   assert.deepEqual([listed.version, /Z$/.test(listed.created_at)], [2, true]);
