@@ -65,7 +65,7 @@ export const mayRepeat = (error: unknown, repeatable: boolean): error is CurfewE
 
 export function transport(options: ClientOptions): Send {
   const { url = DEFAULT_URL, token, binding, fetch: given } = options;
-  if (!/^https?:$/.test(new URL(url).protocol)) throw new TypeError(`url is ${url}: it begins with http:// or https://`);
+  if (!isUrl(url)) throw new TypeError(`url is ${JSON.stringify(url)}: write where Curfew is, such as ${DEFAULT_URL}, without a query`);
   const base = url.replace(/\/+$/, "");
   // A global `fetch` that is called as a method of something else is refused by browsers.
   const send: Fetch = given ?? ((to, init) => (binding ? throughBinding(binding, to, init) : fetch(to, init)));
@@ -94,6 +94,14 @@ export function transport(options: ClientOptions): Send {
       }
     }
   };
+}
+
+function isUrl(url: string): boolean {
+  try {
+    return /^https?:\/\/[^?#]+$/.test(url) && !!new URL(url);
+  } catch {
+    return false;
+  }
 }
 
 /** A signal cannot be sent to another Worker: the caller stops to wait. */

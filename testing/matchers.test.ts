@@ -114,6 +114,14 @@ test("the timeline says how often something was tried, and shows the runs that w
   assert.equal(run.timeline().match(/: failed, server_error, after 0s\n/g)!.length, 3);
 });
 
+test("the timeline has all of the error of a run, and shows where it cuts a request", () => {
+  const message = `refused: ${"the card is blocked, ".repeat(20)}ask the bank`;
+  const long = { ...workflow, actions: [{ id: "call", kind: "http_request", implementation: { url: `https://x.example/${"a".repeat(200)}` } }] } as const;
+  const run = curfewTest({ workflow: long }).mock({ action: "call", fail: { class: "permanent", message } }).start().finish();
+  assert.ok(run.timeline().split("\n")[0]!.endsWith(`, ${message}`), run.timeline());
+  assert.match(run.timeline(), /GET https:\/\/x\.example\/a{98}\.\.\.: failed/);
+});
+
 test("a loop of a thousand visits has a timeline that can be read", () => {
   const loop = {
     id: "loop",

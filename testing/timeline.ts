@@ -5,6 +5,8 @@ import type { Call, View } from "./types.ts";
 
 /** A run may have thousands of tokens. */
 const LINES_MAX = 200;
+/** The error of a run is why a test fails: only what no reader needs is cut. */
+const MESSAGE_MAX = 1_000;
 /** Of one token. */
 const CALLS_MAX = 6;
 
@@ -45,7 +47,7 @@ function linesOf({ run, tokens, events }: Part, calls: Call[], now: number): str
 function titleOf(run: Run, now: number): string {
   const after = formatDuration((run.ended_at ?? now) - run.started_at);
   const limit = run.timeout_ms === null ? "no limit" : `limit ${formatDuration(run.timeout_ms)}`;
-  const why = run.error === null ? "" : `: ${run.error.code}, ${inOneLine(run.error.message)}`;
+  const why = run.error === null ? "" : `: ${run.error.code}, ${inOneLine(run.error.message, MESSAGE_MAX)}`;
   return `${run.workflow_id}, ${limit}: ${run.status.replaceAll("_", " ")} ${run.ended_at === null ? "at" : "after"} ${after}${why}`;
 }
 
@@ -92,4 +94,7 @@ function waits({ run, gates = [], waits_for = [] }: View): string[] {
   return [...lines, ...others.map((wait) => `  waits for a ${wait.for}${wait.signal ? ` "${wait.signal}"` : ""} at ${wait.node_id ?? "the run"}`)];
 }
 
-const inOneLine = (text: string): string => text.replaceAll(/\s+/g, " ").slice(0, 120);
+function inOneLine(text: string, most = 120): string {
+  const line = text.replaceAll(/\s+/g, " ");
+  return line.length > most ? `${line.slice(0, most)}...` : line;
+}

@@ -262,7 +262,9 @@ test("the url may have a path and a slash at its end; one that is no address is 
   answers = [{ body: '{"items": [], "next_cursor": null}' }];
   await createClient({ url: `${url}/curfew//` }).runs({ status: ["failed", "timed_out"], workflow: undefined, limit: 5 });
   assert.equal(seen[0]!.line, "GET /curfew/v1/runs?status=failed%2Ctimed_out&limit=5");
-  assert.throws(() => createClient({ url: "localhost:8787" }), /begins with http/);
+  for (const wrong of ["", "localhost:8787", "not a url", "http://", "ftp://x", "http://x:99999", "http://x/?a=1", null, 5]) {
+    assert.throws(() => createClient({ url: wrong as string }), { name: "TypeError", message: `url is ${JSON.stringify(wrong)}: write where Curfew is, such as http://localhost:8787, without a query` });
+  }
   assert.throws(() => createClient({ url: "nowhere" }), TypeError);
 });
 
