@@ -146,6 +146,29 @@ test("what is no duration is refused before anything happens", () => {
   assert.equal(run.at_ms, 0);
 });
 
+test("wrong values are errors that say what to write", () => {
+  const run = payment.start() as any;
+  const kit = payment as any;
+  const wrong: [action: () => unknown, message: RegExp][] = [
+    [() => curfewTest({ workflow, mock: [] } as any), /curfewTest has no option "mock"; did you mean "mocks"\?/],
+    [() => curfewTest(null as any), /the options of curfewTest are null; write an object with workflow/],
+    [() => kit.start({}, { timeot: "1h" }), /start has no option "timeot"; did you mean "timeout"\?/],
+    [() => kit.mock(null).start(), /\/mocks\/0: expected an object/],
+    [() => kit.people(null).start(), /\/people\/0: expected an object/],
+    [() => curfewTest({ workflow: { id: "w", nodes: [null] } as any, mocks: [{ node: "x", result: 1 }] as any }).start(), /\/nodes\/0: expected an object/],
+    [() => curfewTest({ workflow, documents: { workflows: {} } } as any).start(), /\/documents\/workflows/],
+    [() => run.advance(), /undefined is no duration/],
+    [() => run.extend({}), /\{\} is no duration/],
+    [() => run.until(), /undefined is no name/],
+    [() => run.callsOf(5), /5 is no name/],
+    [() => expectRun(run).not.toHaveVisited("approve" as any), /'approve' is no list of nodes/],
+    [() => expectRun(run).toHaveCompensated(undefined as any), /undefined is no list/],
+    [() => expectRun(run).not.toHaveCalled("pay", "1" as any), /'1' is no number of calls/],
+    [() => expectRun(run).toHaveStatus(undefined as any), /undefined is no status/],
+  ];
+  for (const [action, message] of wrong) assert.match(refusal(action).message, message, String(action));
+});
+
 test("a run that was left aside for more than a hundred others says so", () => {
   const first = payment.start();
   const kept = payment.start();

@@ -1,7 +1,7 @@
 // `curfewTest`: a workflow with the world around it, from which runs are started.
 import { milliseconds } from "./durations.ts";
 import { engine } from "./engine.ts";
-import { KnownNames } from "./known_names.ts";
+import { expectOptions, KnownNames } from "./known_names.ts";
 import type { Named } from "./names.ts";
 import { TestRun, type SeedRun } from "./run.ts";
 import { everySeed, type SeedOptions, type SeedSummary } from "./seeds.ts";
@@ -9,6 +9,7 @@ import type { Decision, KitOptions, Mock, Signal, StartOptions } from "./types.t
 
 /** Tests `workflow` in virtual time, on the engine of production. No call is made, nothing is stored. */
 export function curfewTest<const Workflow extends Named, const Child extends Named = never>(options: KitOptions<Workflow, Child>): Kit<Workflow, Child> {
+  expectOptions("curfewTest", options, ["workflow", "documents", "mocks", "people", "signals", "start_at", "queue"] satisfies (keyof typeof options)[]);
   return new Kit<Workflow, Child>(options);
 }
 
@@ -38,7 +39,9 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
   }
 
   /** Starts a run. What takes no time has happened afterwards. */
-  start(input: unknown = {}, { timeout, seed, faults }: StartOptions = {}): TestRun<Workflow | Child> {
+  start(input: unknown = {}, options: StartOptions = {}): TestRun<Workflow | Child> {
+    expectOptions("start", options, ["timeout", "seed", "faults"] satisfies (keyof StartOptions)[]);
+    const { timeout, seed, faults } = options;
     const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), seed, faults });
     return new TestRun(engine(), body, this.#names());
   }
@@ -49,6 +52,8 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
    * with its shortest history.
    */
   everySeed(count: number, options: SeedOptions = {}, check?: (run: SeedRun<Workflow | Child>) => void): SeedSummary {
+    expectOptions("everySeed", options, ["input", "timeout", "faults", "first_seed"] satisfies (keyof SeedOptions)[]);
+    if (check !== undefined && typeof check !== "function") throw new TypeError("the check of everySeed is a function, its third argument");
     const { input = {}, timeout, faults = {}, first_seed = 0 } = options;
     const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), faults });
     return everySeed(engine(), body, { count, first_seed, faults, names: this.#names(), check: check as ((run: SeedRun) => void) | undefined });
@@ -58,8 +63,9 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
   #names(): KnownNames {
     const { workflow, documents, mocks = [], people = [] } = this.#options;
     const names = new KnownNames(workflow, documents?.workflows);
-    for (const { node } of mocks) if (node !== undefined) names.expectPlace(node);
-    for (const { gate } of people) names.expectGate(gate);
+    // What is no mock and no decision is refused by the engine.
+    for (const mock of mocks) if (typeof mock?.node === "string") names.expectPlace(mock.node);
+    for (const decision of people) if (typeof decision?.gate === "string") names.expectGate(decision.gate);
     return names;
   }
 
@@ -81,10 +87,10 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
 
 /** A copy whose duration the engine can read. */
 function inMilliseconds<Entry extends object>(entry: Entry, field: string): Entry {
-  const duration = (entry as Record<string, unknown>)[field];
+  const duration = (entry as Record<string, unknown> | null)?.[field];
   return typeof duration === "string" || typeof duration === "number" ? { ...entry, [field]: milliseconds(duration) } : entry;
 }
 
 function withRetryAfter<Entry extends { fail?: unknown }>(mock: Entry): Entry {
-  return mock.fail !== null && typeof mock.fail === "object" ? { ...mock, fail: inMilliseconds(mock.fail, "retry_after") } : mock;
+  return mock?.fail && typeof mock.fail === "object" ? { ...mock, fail: inMilliseconds(mock.fail, "retry_after") } : mock;
 }

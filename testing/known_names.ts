@@ -1,5 +1,6 @@
 // The names in the documents of a kit, as they are known when a test runs. A test that asks for another name is wrong: that a node
 // with such a name made no call would always be true.
+import { inspect } from "node:util";
 import { nearest } from "../cli/nearest.ts";
 import type { RunStatus } from "../client/index.ts";
 
@@ -28,8 +29,8 @@ export class KnownNames {
   readonly #handlers: number;
 
   /** Any value: the engine is what refuses documents. */
-  constructor(workflow: unknown, called: readonly unknown[] = []) {
-    const all = [workflow, ...called].map((document) => (document ?? {}) as Named);
+  constructor(workflow: unknown, called?: unknown) {
+    const all = [workflow, ...listOf(called)].map((document) => (document ?? {}) as Named);
     this.#workflow = String(all[0]!.id);
     this.#own = listOf<Node>(all[0]!.nodes);
     this.#called = all.slice(1).map(({ id, nodes }) => ({ workflow: String(id), nodes: listOf<Node>(nodes) }));
@@ -83,13 +84,14 @@ export class KnownNames {
   #expect(name: string, missing: string, names: readonly string[], more = ""): void {
     const known = [...new Set(names)];
     // What has no nodes is no workflow, and the engine says so.
+    if (typeof name !== "string") throw new TypeError(`${inspect(name)} is no name of a node, a gate or a signal`);
     if (known.includes(name) || this.#own.length === 0) return;
-    throw new UnknownName(`workflow "${this.#workflow}" has ${missing} "${String(name).slice(0, 100)}"${more}${suggestion(known, name)}`);
+    throw new UnknownName(`workflow "${this.#workflow}" has ${missing} "${name.slice(0, 100)}"${more}${suggestion(known, name)}`);
   }
 }
 
-const listOf = <Item>(value: unknown): readonly Item[] => (Array.isArray(value) ? value : []);
-const idsOf = (nodes: readonly Node[]): string[] => nodes.flatMap((node) => (typeof node?.id === "string" ? [node.id] : []));
+const listOf = <Item>(value: unknown): readonly Item[] => (Array.isArray(value) ? value.filter((item) => typeof item === "object" && item !== null) : []);
+const idsOf = (nodes: readonly Node[]): string[] => nodes.flatMap(({ id }) => (typeof id === "string" ? [id] : []));
 
 function suggestion(known: readonly string[], name: string): string {
   const near = nearest(known, name);
@@ -100,5 +102,12 @@ function suggestion(known: readonly string[], name: string): string {
 const STATUSES: Record<RunStatus, true> = { running: true, waiting: true, paused: true, compensating: true, completed: true, failed: true, timed_out: true, cancelled: true };
 
 export function expectStatus(status: string): void {
+  if (typeof status !== "string") throw new TypeError(`${inspect(status)} is no status`);
   if (!Object.hasOwn(STATUSES, status)) throw new UnknownName(`no run is "${status}"${suggestion(Object.keys(STATUSES), status)}`);
+}
+
+/** Refuses options that have no effect: TypeScript sees them, other callers do not. */
+export function expectOptions(what: string, options: unknown, known: readonly string[]): void {
+  if (typeof options !== "object" || options === null) throw new TypeError(`the options of ${what} are ${inspect(options, { depth: 0 })}; write an object with ${known.join(", ")}`);
+  for (const name of Object.keys(options)) if (!known.includes(name)) throw new TypeError(`${what} has no option "${name}"${suggestion(known, name)}`);
 }

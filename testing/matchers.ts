@@ -5,7 +5,7 @@ import { inspect, isDeepStrictEqual } from "node:util";
 import type { RunStatus } from "../client/index.ts";
 import { expectStatus } from "./known_names.ts";
 import type { NodeOf, PlaceOf, WaitOf, WorkflowOf } from "./names.ts";
-import { SeenRun, waitNames } from "./run.ts";
+import { namesOf, SeenRun, waitNames } from "./run.ts";
 
 /**
  * The matchers of a run, as `declare module "vitest"` adds them to `expect`. Names that its workflow does not have do not compile where
@@ -54,13 +54,14 @@ export const matchers: Matchers = {
   toHaveTimedOut: (run, node) =>
     judged(run, (run) => {
       if (node === undefined) return [run.status === "timed_out", "have timed out", ended(run)];
-      run.names.expectLimit(node);
+      namesOf(run).expectLimit(node);
       const late = timedOut(run);
       return [late.includes(node), `have timed out at ${node}`, late.length === 0 ? "no node did" : `timed out: ${late.join(", ")}`];
     }),
   toHaveVisited: (run, nodes) =>
     judged(run, (run) => {
-      nodes.forEach((node) => run.names.expectNode(node));
+      expectList(nodes);
+      nodes.forEach((node) => namesOf(run).expectNode(node));
       const visited = run.visited;
       let from = 0;
       const isInOrder = nodes.every((node) => (from = visited.indexOf(node, from) + 1) > 0);
@@ -68,18 +69,20 @@ export const matchers: Matchers = {
     }),
   toHaveCompensated: (run, nodes) =>
     judged(run, (run) => {
-      nodes.forEach((node) => run.names.expectCompensation(node));
+      expectList(nodes);
+      nodes.forEach((node) => namesOf(run).expectCompensation(node));
       const expected = nodes.length === 0 ? "have compensated nothing" : `have compensated ${nodes.join(", ")}`;
       return [isDeepStrictEqual(run.compensated, [...nodes]), expected, `it compensated ${run.compensated.join(", ") || "nothing"}`];
     }),
   toWaitFor: (run, name) =>
     judged(run, (run) => {
       const names = waitNames(run);
-      run.names.expectWait(name, names);
+      namesOf(run).expectWait(name, names);
       return [names.has(name), `wait for ${name}`, names.size === 0 ? `it waits for nothing: ${ended(run)}` : `it waits for ${[...names].join(", ")}`];
     }),
   toHaveCalled: (run, node, times) =>
     judged(run, (run) => {
+      if (times !== undefined && !(Number.isSafeInteger(times) && times >= 0)) throw new TypeError(`${shown(times)} is no number of calls`);
       const made = run.callsOf(node).length;
       const expected = times === undefined ? `have called ${node}` : `have called ${node} ${counted(times)}`;
       return [times === undefined ? made > 0 : made === times, expected, `it made ${made === 0 ? "no call" : `${made} call${made === 1 ? "" : "s"}`} there`];
@@ -107,6 +110,10 @@ function judged(run: unknown, judge: (run: SeenRun) => [pass: boolean, expected:
   if (!(run instanceof SeenRun)) throw new TypeError(`a matcher of curfew/testing looks at a run, as \`start\` returns it, not at ${shown(run)}`);
   const [pass, expected, found] = judge(run);
   return { pass, message: () => `expected the run${pass ? " not" : ""} to ${expected}; ${found}\n\n${run.timeline()}\n` };
+}
+
+function expectList(nodes: unknown): void {
+  if (!Array.isArray(nodes)) throw new TypeError(`${shown(nodes)} is no list of nodes; write ["..."]`);
 }
 
 /** Where a limit passed. */

@@ -9,14 +9,20 @@ import type { ChoiceOf, GateOf, Named, PlaceOf, Tested, WaitOf } from "./names.t
 import { timeline } from "./timeline.ts";
 import type { Call, OpenGate, View, Wait } from "./types.ts";
 
+/** The names that a test of a run may use. They are no part of what a test runner prints of it. */
+export let namesOf: (run: SeenRun) => KnownNames;
+
 /** What a run looks like. */
 export abstract class SeenRun<Workflow extends Named = any> {
-  /** The names that a test may ask for. */
-  readonly names: KnownNames;
+  readonly #names: KnownNames;
   protected abstract view(): View;
 
+  static {
+    namesOf = (run) => run.#names;
+  }
+
   constructor(names: KnownNames) {
-    this.names = names;
+    this.#names = names;
   }
 
   /** The run as `GET /v1/runs/{id}` shows it. */
@@ -55,7 +61,7 @@ export abstract class SeenRun<Workflow extends Named = any> {
     return this.view().calls;
   }
   callsOf(node: PlaceOf<Workflow>): Call[] {
-    this.names.expectPlace(node);
+    this.#names.expectPlace(node);
     return this.calls.filter(({ node_id }) => node_id === node);
   }
   /** The runs that it called. */
@@ -144,7 +150,7 @@ export class TestRun<Workflow extends Named = any> extends SeenRun<Workflow> {
    * signal, named by itself or by its node. A run that ends before, or waits for something else forever, is an error.
    */
   until(name: WaitOf<Workflow>): this {
-    this.names.expectWait(name, waitNames(this));
+    namesOf(this).expectWait(name, waitNames(this));
     for (let [idle, before] = [0, ""]; !waitNames(this).has(name); ) {
       const { run, children, at_ms, events } = this;
       // A step between runs may change neither the clock nor an event.

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { Engine } from "../engine/engine.mjs";
 import { KnownNames } from "./known_names.ts";
 import { everySeed } from "./seeds.ts";
-import { curfewTest, EngineError, SeedFailure, type SeedRun } from "./index.ts";
+import { curfewTest, EngineError, expectRun, SeedFailure, type SeedRun } from "./index.ts";
 
 const workflow = {
   id: "order",
@@ -83,6 +83,12 @@ test("a run that was given up although every commit was let through is a bug in 
   assert.throws(() => everySeed({ call: () => ({ answers: [{ seed: 0, ok: { ...ok, run: { ...run, error: { ...error, message: "database" } } } }] }) } as unknown as Engine, {}, plan), /not asked/);
 });
 
+test("a matcher that fails is reported with one timeline", () => {
+  const { message } = failure(3, {}, (run) => expectRun(run).toHaveFailed());
+  assert.match(message, /^seed \d fails: expected the run to have failed; it completed with .*\nIts shortest history has/);
+  assert.equal(message.split("\norder, limit").length, 2, message);
+});
+
 test("a check that always fails has a history without faults", () => {
   const found = failure(3, {}, () => assert.fail("always"));
   assert.deepEqual([found.seed, found.faults, found.run!.faults], [0, { events: 0 }, []]);
@@ -108,4 +114,7 @@ test("what is refused", () => {
   assert.throws(() => kit.everySeed(1, { faults: { lost: 101 } }), /100/);
   assert.throws(() => kit.everySeed(1, { faults: { losst: 1 } as never }), /losst/);
   assert.throws(() => kit.everySeed(1, { first_seed: -1 }), /first_seed/);
+  assert.throws(() => kit.everySeed(1, (() => {}) as never), /the options of everySeed are \[Function.*\]; write an object with input, timeout/);
+  assert.throws(() => kit.everySeed(1, {}, "check" as never), /its third argument/);
+  assert.throws(() => kit.everySeed(1, { inputs: {} } as never), /everySeed has no option "inputs"; did you mean "input"\?/);
 });

@@ -149,10 +149,12 @@ function reported(engine: Engine, body: Record<string, unknown>, seed: number, f
   }
   const { why, run, cause } = found.failure;
   const happened = run?.faults.map(({ at_ms, fault }) => `${fault} at ${momentOf(at_ms)}`) ?? [];
+  const timeline = run?.timeline() ?? "";
   const lines = [
-    `seed ${seed} fails: ${why}`,
+    // The message of a matcher has the timeline, too.
+    `seed ${seed} fails: ${timeline === "" ? why : why.replace(timeline, "").trim()}`,
     ...(found.faults.events === undefined ? [] : [`Its shortest history has faults in the first ${found.faults.events} events: ${happened.join(", ") || "none"}.`]),
-    ...(run === undefined ? [] : ["", run.timeline(), ""]),
+    ...(run === undefined ? [] : ["", timeline, ""]),
     `Repeat it: start(input, ${JSON.stringify({ seed, faults: found.faults })}).finish()`,
   ];
   return new SeedFailure(lines.join("\n"), seed, found.faults, run, cause);
