@@ -39,10 +39,6 @@ pub struct AttemptLimits {
 
 impl AttemptLimits {
     fn are_same(self, other: AttemptLimits) -> bool {
-        let is_close = |one: Option<u64>, other: Option<u64>| match (one, other) {
-            (Some(one), Some(other)) => one.abs_diff(other) <= TOLERANCE_MS,
-            (one, other) => one == other,
-        };
         self.attempt_ms == other.attempt_ms
             && self.actions == other.actions
             && is_close(self.executor_ms, other.executor_ms)
@@ -54,6 +50,13 @@ impl AttemptLimits {
             other.is_some_and(|other| one.is_none_or(|one| one > other.saturating_add(TOLERANCE_MS)))
         };
         is_longer(self.executor_ms, other.executor_ms) || is_longer(self.run_ms, other.run_ms)
+    }
+}
+
+fn is_close(one: Option<u64>, other: Option<u64>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.abs_diff(other) <= TOLERANCE_MS,
+        (one, other) => one == other,
     }
 }
 
@@ -73,9 +76,11 @@ pub fn departure(
     }
     // One that something else ended, such as a pause, may have met its own limit, too.
     let is_open = matches!(recorded.end, AttemptEnd::Open { .. });
-    let of_attempt = limits
-        .executor_ms
-        .filter(|_| is_open || !recorded.limit.is_same_as(limits.attempt_ms));
+    let is_same_limit = match before {
+        Some(before) => !recorded.is_longer && is_close(before.executor_ms, limits.executor_ms),
+        None => recorded.limit.is_same_as(limits.attempt_ms),
+    };
+    let of_attempt = limits.executor_ms.filter(|_| is_open || !is_same_limit);
     let of_task = task
         .limit_ms()
         .filter(|_| is_open || task.difference == Difference::Limits);
@@ -193,7 +198,13 @@ fn at_the_end(
             at_end("the task failed, and its limits or retries are others than in the recording")
         }
         AttemptEnd::TimedOut { .. } | AttemptEnd::Lost => None,
-        AttemptEnd::Open { .. } => where_it_stops(recorded),
+        AttemptEnd::Open { .. } => match recorded.answered_after {
+            Some(after_ms) => Some(unknown(
+                after_ms,
+                "what it answered to the join that it waited at is not recorded",
+            )),
+            None => where_it_stops(recorded),
+        },
     }
 }
 

@@ -31,6 +31,8 @@ pub struct RecordedAttempt {
     /// Its consumer sent no sign of life any more.
     pub is_reaped: bool,
     pub end: AttemptEnd,
+    /// When it had answered, if its end is open because its branch waited at a join.
+    pub answered_after: Option<u64>,
     /// The number of the event that shows its end: what ended at the same moment ends in that order.
     pub rank: u64,
 }
@@ -167,9 +169,13 @@ pub fn attempts(
         let ordered_at = dispatch.at.saturating_add(queued_ms);
         let mut lasted_ms = ended_at.saturating_sub(ordered_at);
         if dispatches.len() == 1 && end == (AttemptEnd::Open { is_under_way: false }) {
-            let cut = cut_in_pause(token).filter(|(_, after_ms)| *after_ms <= lasted_ms);
+            // Of a task that may begin again the row has the last round only.
+            let cut = cut_in_pause(token)
+                .filter(|(_, after_ms)| *after_ms <= lasted_ms && !tasks.repeats(&token.node_key()));
             (end, lasted_ms) = cut.unwrap_or((end, lasted_ms));
         }
+        let answered_after = answered_after(token, ordered_at)
+            .filter(|_| is_last && end == (AttemptEnd::Open { is_under_way: false }));
         let suspended_after = suspended_after(history, token, ending, ordered_at, lasted_ms);
         attempts.push(RecordedAttempt {
             place: place_of(token, epoch),
@@ -181,6 +187,7 @@ pub fn attempts(
             is_unclaimed: is_unclaimed(export, token, ended_at.saturating_sub(dispatch.at), &end),
             is_reaped: ending.is_some_and(|event| event.kind == "attempt_reaped"),
             end,
+            answered_after,
             rank: ending.map_or(u64::from(u32::MAX), |event| event.seq),
         });
     }
@@ -311,6 +318,14 @@ fn cut_in_pause(token: &TokenView) -> Option<(AttemptEnd, u64)> {
     let durations = token.steps.iter().map(|step| step.duration_ms);
     let after_ms = durations.fold(0, u64::saturating_add);
     (last.status == StepStatus::TimedOut).then_some((end, after_ms))
+}
+
+/// All of its steps are done, and its row has the moment.
+fn answered_after(token: &TokenView, ordered_at: Millis) -> Option<u64> {
+    let is_done = |step: &StepReport| matches!(step.status, StepStatus::Completed | StepStatus::Skipped);
+    let has_answered = !token.steps.is_empty() && token.steps.iter().all(is_done);
+    let ended_at = token.ended_at.filter(|_| has_answered)?;
+    Some(ended_at.saturating_sub(ordered_at))
 }
 
 /// The token has failed, before something else ended it.

@@ -159,6 +159,11 @@ impl RecordedTasks {
         tasks.any(|task| matches!(steps_of(task), [step] if step["action"]["execution"]["mode"] == "async"))
     }
 
+    /// The node's task may have begun again.
+    pub fn repeats(&self, node: &str) -> bool {
+        self.by_node.get(node).into_iter().flatten().any(repeats)
+    }
+
     /// A step of the node's task has this limit.
     pub fn is_limit_of_step(&self, node: &str, reference: &str, limit_ms: u64) -> bool {
         let tasks = self.by_node.get(node).into_iter().flatten();
