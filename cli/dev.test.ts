@@ -79,20 +79,23 @@ test("the server ends with a command line that is killed, and the next one waits
   const [, , [, isReady]] = moments as [unknown, unknown, (typeof moments)[0]];
   const first = startDev();
   let second: ReturnType<typeof startDev> | undefined;
+  let server: number | undefined;
   try {
     await until("the server", () => isReady() || first.dev.exitCode !== null, 60_000);
-    const { server, url } = JSON.parse(readFileSync(lock, "utf8"));
+    const locked = JSON.parse(readFileSync(lock, "utf8")) as { server: number; url: string };
+    server = locked.server;
     assert.equal(isAlive(server), true);
     first.dev.kill("SIGKILL");
     second = startDev();
     await until("its own lock", () => JSON.parse(readFileSync(lock, "utf8")).pid === second!.dev.pid || second!.dev.exitCode !== null, 20_000);
     assert.equal(isAlive(server), false, second.printed);
-    await assert.rejects(fetch(url, { signal: AbortSignal.timeout(5_000) }), "nothing is left at the port");
+    await assert.rejects(fetch(locked.url, { signal: AbortSignal.timeout(5_000) }), "nothing is left at the port");
     assert.match(second.printed, new RegExp(`^waiting for the end of process ${server}, the server of a`));
   } finally {
     first.dev.kill("SIGKILL");
     second?.dev.kill("SIGINT");
     await second?.closed;
+    if (server !== undefined && isAlive(server)) process.kill(server, "SIGTERM");
   }
 });
 
@@ -105,7 +108,7 @@ test("a store whose server does not end is refused, with its process", async () 
   try {
     const [code] = await running.closed;
     assert.equal(code, 1);
-    assert.match(running.printed, new RegExp(`is used by process ${other.pid} \\(http://localhost:1\\): stop it, or choose another directory`));
+    assert.match(running.printed, new RegExp(`is used by process ${other.pid} \\(http://localhost:1\\): stop it, or choose another directory with --persist; if it is not one of Curfew, remove .*dev\\.lock`));
   } finally {
     running.dev.kill("SIGKILL");
     other.kill("SIGKILL");

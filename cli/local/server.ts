@@ -51,7 +51,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   mkdirSync(persistTo, { recursive: true });
   // It holds data of runs, and belongs into no repository.
   writeFileSync(join(persistTo, ".gitignore"), "*\n");
-  const lock = join(persistTo, "dev.lock");
+  const lock = lockOf(persistTo);
   const hold = (server?: number) => writeFileSync(lock, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
   const release = () => rmSync(lock, { force: true });
   hold();
@@ -105,10 +105,12 @@ interface Lock {
   url: string;
 }
 
+const lockOf = (persistTo: string): string => join(persistTo, "dev.lock");
+
 /** Two servers over the same files would each miss what the other writes. */
 async function waitUntilUnused(persistTo: string, note: (line: string) => void, signal: AbortSignal): Promise<void> {
   const { pid, server, url } = lockIn(persistTo);
-  const refusal = (process: number) => new Error(`${persistTo} is used by process ${process} (${url}): stop it, or choose another directory with --persist`);
+  const refusal = (process: number) => new Error(`${persistTo} is used by process ${process} (${url}): stop it, or choose another directory with --persist; if it is not one of Curfew, remove ${lockOf(persistTo)}`);
   if (pid !== process.pid && isAlive(pid)) throw refusal(pid);
   if (!isAlive(server)) return;
   note(`waiting for the end of process ${server}, the server of a \`curfew dev\` that was killed ...`);
@@ -122,7 +124,7 @@ async function waitUntilUnused(persistTo: string, note: (line: string) => void, 
 
 function lockIn(persistTo: string): Partial<Lock> {
   try {
-    return JSON.parse(readFileSync(join(persistTo, "dev.lock"), "utf8")) as Lock;
+    return JSON.parse(readFileSync(lockOf(persistTo), "utf8")) as Lock;
   } catch {
     // There is none, or its writer was killed while it wrote.
     return {};
