@@ -31,6 +31,11 @@ const DEFAULT_RETRIES = 3;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const FIRST_DELAY_MS = 100;
 const DELAY_MAX_MS = 5_000;
+/** A timer for longer would fire at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
+
+/** A timer of JavaScript with a longer time rings at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /** Nothing was done, so that every request may be repeated. */
 const REFUSED = new Set<string>(["rate_limited", "too_many_signals", "other_build", "access_unavailable"]);
@@ -55,7 +60,7 @@ export const pause = (ms: number, signal?: AbortSignal): Promise<void> =>
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", aborted);
       resolve();
-    }, ms);
+    }, Math.min(ms, TIMER_MAX_MS));
     signal?.addEventListener("abort", aborted, { once: true });
   });
 
@@ -65,6 +70,9 @@ export const mayRepeat = (error: unknown, repeatable: boolean): error is CurfewE
 
 export function transport(options: ClientOptions): Send {
   const { url = DEFAULT_URL, token, binding, fetch: given } = options;
+  // Neither appears in an error: errors are logged.
+  if (/\/\/[^/]*@/.test(url)) throw new TypeError("url has a user name or a password: leave it out, and use token or headers");
+  if (token && !/^[\x21-\x7e]+$/.test(token)) throw new TypeError("token has a character that no header may have: check it for a line break or a space at its end");
   if (!isUrl(url)) throw new TypeError(`url is ${JSON.stringify(url)}: write where Curfew is, such as ${DEFAULT_URL}, without a query`);
   const base = url.replace(/\/+$/, "");
   // A global `fetch` that is called as a method of something else is refused by browsers.
@@ -74,10 +82,11 @@ export function transport(options: ClientOptions): Send {
     const { body, signal, repeatable = method === "GET" || method === "PUT" } = request;
     const retries = request.retries ?? options.retries ?? DEFAULT_RETRIES;
     const timeoutMs = request.timeout_ms ?? options.timeout_ms ?? DEFAULT_TIMEOUT_MS;
+    if (!(timeoutMs > 0)) throw new TypeError(`timeout_ms is ${timeoutMs}: write milliseconds, more than 0`);
     const deadline = Date.now() + timeoutMs;
     const target = base + pathOf(path, request.path) + queryOf(request.query);
     const headers: Record<string, string> = { accept: "application/json", ...options.headers, ...request.headers };
-    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    if (token) headers["authorization"] = `Bearer ${token}`;
     if (body !== undefined) headers["content-type"] = "application/json";
     const init = { method, headers, body: body === undefined ? null : JSON.stringify(body), redirect: "manual" as const };
 
@@ -122,13 +131,12 @@ async function once<T>(
 ): Promise<T> {
   signal?.throwIfAborted();
   const controller = new AbortController();
-  const abort = () => controller.abort(signal?.reason);
   let isLate = false;
-  const timer = setTimeout(() => controller.abort((isLate = true)), deadline - Date.now());
-  signal?.addEventListener("abort", abort);
+  const timer = setTimeout(() => controller.abort((isLate = true)), Math.min(deadline - Date.now(), TIMER_MAX_MS));
   const what = `${init.method} ${target.replace(/\?.*/, "")}`;
   try {
-    const response = await send(target, { ...init, signal: controller.signal });
+    // That of the caller also stops a body which is read later.
+    const response = await send(target, { ...init, signal: signal ? AbortSignal.any([signal, controller.signal]) : controller.signal });
     if (!response.ok) throw await refusal(what, response);
     return await read(response, what);
   } catch (error) {
@@ -141,7 +149,6 @@ async function once<T>(
     throw new ConnectionError(0, { code: "connection_lost", message }, undefined, error);
   } finally {
     clearTimeout(timer);
-    signal?.removeEventListener("abort", abort);
   }
 }
 
@@ -169,11 +176,14 @@ function parsed(text: string): any {
   }
 }
 
-export function unexpected(what: string, response: Response, text: string): UnexpectedResponseError {
+export function unexpected(what: string, response: Pick<Response, "status" | "headers">, text: string): UnexpectedResponseError {
   const location = response.headers.get("location");
-  const found = location ? `leads to ${location}` : `begins with ${JSON.stringify(text.slice(0, 80))}`;
-  const message = `${what}: the answer, status ${response.status}, is not Curfew's, it ${found}: check url, and what answers in front of Curfew (a proxy, a login)`;
-  return new UnexpectedResponseError(response.status, { code: "unexpected_response", message }, retryAfterOf(response));
+  // A browser hides the status of a redirect, and where it leads.
+  const isHidden = (response.type as string) === "opaqueredirect";
+  const status = isHidden ? 302 : response.status;
+  const found = location || isHidden ? `leads to ${location ?? "another place"}` : `begins with ${JSON.stringify(text.slice(0, 80))}`;
+  const message = `${what}: the answer, status ${status}, is not Curfew's, it ${found}: check url, and what answers in front of Curfew (a proxy, a login)`;
+  return new UnexpectedResponseError(status, { code: "unexpected_response", message }, retryAfterOf(response));
 }
 
 /** Seconds or a date. */

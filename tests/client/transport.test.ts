@@ -304,3 +304,26 @@ test("pages goes through a list until its end, also past an empty page", async (
   for await (const item of client.pages(async ({ cursor }) => (cursors.push(cursor), pages.shift()!))) items.push(item);
   assert.deepEqual([items, cursors], [[1, 2, 3], [undefined, "a", "b"]]);
 });
+
+test("a deadline may be longer than a timer takes, and must be a time", async () => {
+  const client = createClient({ url: "http://curfew.test", fetch: async () => Response.json({ name: "ada" }) });
+  for (const timeout_ms of [Infinity, 2 ** 31, 2 ** 53]) assert.equal(((await client.me({ timeout_ms })) as any).name, "ada");
+  for (const timeout_ms of [NaN, 0, -1]) await assert.rejects(client.me({ timeout_ms }), /timeout_ms is .*: write milliseconds/);
+});
+
+test("a redirect that a browser hides is not repeated", async () => {
+  let requests = 0;
+  const hidden = Object.defineProperties(new Response(null), { type: { value: "opaqueredirect" }, status: { value: 0 }, ok: { value: false } });
+  const client = createClient({ url: "http://curfew.test", fetch: async () => ((requests += 1), hidden) });
+  await assert.rejects(client.me(), (error) => error instanceof UnexpectedResponseError && error.status === 302 && /leads to another place.*a login/.test(error.message));
+  assert.equal(requests, 1);
+});
+
+test("a signal also stops a body that is read later", async () => {
+  const sent = Promise.withResolvers<AbortSignal>();
+  const client = createClient({ url: "http://curfew.test", fetch: async (_, init) => (sent.resolve(init.signal), new Response("slow")) });
+  const controller = new AbortController();
+  await client.raw("GET", "/v1/me", { signal: controller.signal });
+  controller.abort();
+  assert.equal((await sent.promise).aborted, true);
+});
