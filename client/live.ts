@@ -34,13 +34,14 @@ const MESSAGE_MAX = 16 * 1024 * 1024;
  */
 export async function* watch<Kind extends WatchKind>(send: Send, runId: string, options: WatchOptions<Kind>): AsyncGenerator<Extract<WatchEvent, { kind: unknown }>, void, undefined> {
   const { after = 0, kinds, signal, retries = DEFAULT_RETRIES } = options;
-  const position: Position = { seq: after, isAtEnd: false, retryMs: 2_000 };
+  const position: Position = { seq: after, isAtEnd: false, retryMs: 2_000, isAlive: false };
   // The end is always asked for: it shows that a closed stream was not cut.
   const query = kinds && { kinds: [...new Set<string>([...kinds, ...ENDS])] };
   const isWanted = (event: WatchEvent) => !kinds || (kinds as readonly string[]).includes(event.kind);
 
   for (let failures = 0; ; ) {
     let failure: unknown;
+    position.isAlive = false;
     try {
       const headers = { accept: "text/event-stream", "last-event-id": String(position.seq) };
       const request = { path: { run_id: runId }, query, headers, signal, retries: 0, timeout_ms: ACCEPT_MS };
@@ -52,7 +53,7 @@ export async function* watch<Kind extends WatchKind>(send: Send, runId: string, 
       // The run has ended, and nothing is left.
       if (!response) return;
       for await (const event of messages(response, position, signal)) {
-        failures = 0;
+        position.isAlive = true;
         if (isWanted(event)) yield event;
       }
     } catch (error) {
@@ -62,7 +63,7 @@ export async function* watch<Kind extends WatchKind>(send: Send, runId: string, 
     signal?.throwIfAborted();
     // An earlier end of a run that went on may be the last thing before a cut: the next answer is 204 if it was the end.
     if (position.isAtEnd && failure === undefined) continue;
-    failures += 1;
+    failures = position.isAlive ? 1 : failures + 1;
     if (failures > retries) throw failure ?? new ConnectionError(0, { code: "connection_lost", message: `the stream of run ${runId} ended ${failures} times before the run: check what closes it` });
     const backoff = Math.min(position.retryMs * 2 ** (failures - 1), DELAY_MAX_MS) * (1 + Math.random() / 4);
     await pause((failure as { retryAfter?: number } | undefined)?.retryAfter ?? backoff, signal);
@@ -76,6 +77,8 @@ interface Position {
   isAtEnd: boolean;
   /** What the server asks for before the next connection. */
   retryMs: number;
+  /** Whether the connection brought something: an event, or a comment, which comes every 15 s. */
+  isAlive: boolean;
 }
 
 /** The messages of one connection. It ends where the connection ends, in whatever way. */
@@ -111,7 +114,9 @@ function eventOf(block: string, position: Position): WatchEvent | undefined {
   let data = "";
   let id = "";
   for (const line of block.split(/\r?\n/)) {
-    const [, name, value = ""] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+    if (line.startsWith(":")) position.isAlive = true;
+    // JSON may hold line separators (U+2028), which are no ends of lines here.
+    const [, name, value = ""] = /^(\w+): ?(.*)$/s.exec(line) ?? [];
     if (name === "data") data += value;
     if (name === "id") id = value;
     if (name === "retry" && /^\d+$/.test(value)) position.retryMs = Number(value);

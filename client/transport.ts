@@ -31,8 +31,6 @@ const DEFAULT_RETRIES = 3;
 const DEFAULT_TIMEOUT_MS = 60_000;
 const FIRST_DELAY_MS = 100;
 const DELAY_MAX_MS = 5_000;
-/** A timer for longer would fire at once. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
 
 /** A timer of JavaScript with a longer time rings at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
@@ -176,7 +174,7 @@ function parsed(text: string): any {
   }
 }
 
-export function unexpected(what: string, response: Pick<Response, "status" | "headers">, text: string): UnexpectedResponseError {
+export function unexpected(what: string, response: Response, text: string): UnexpectedResponseError {
   const location = response.headers.get("location");
   // A browser hides the status of a redirect, and where it leads.
   const isHidden = (response.type as string) === "opaqueredirect";

@@ -327,3 +327,15 @@ test("a signal also stops a body that is read later", async () => {
   controller.abort();
   assert.equal((await sent.promise).aborted, true);
 });
+
+test("an address with a password and a token that no header may have are refused, without being shown", () => {
+  for (const options of [{ url: "http://ada:secret@curfew.test" }, { token: "secret\n" }, { token: "secret token" }, { token: "secret\u20ac" }]) {
+    assert.throws(() => createClient(options), (error: Error) => error instanceof TypeError && !error.message.includes("secret"), JSON.stringify(options));
+  }
+});
+
+test("an empty token is none", async () => {
+  answers = [{}];
+  await createClient({ url, token: "" }).me();
+  assert.equal(seen[0]!.headers["authorization"], undefined);
+});
