@@ -1,6 +1,6 @@
 // The live stream of a run as an iterator. Server-sent events are read by `fetch`, because an `EventSource` sends no token.
-import { ConnectionError } from "./errors.ts";
-import { mayRepeat, pause, unexpected, type Send } from "./transport.ts";
+import { ConnectionError, UnexpectedResponseError } from "./errors.ts";
+import { mayRepeat, parsed, pause, unexpected, type Send } from "./transport.ts";
 import type { RunEvent, WatchEvent } from "./types.ts";
 
 export type WatchKind = WatchEvent["kind"];
@@ -122,7 +122,11 @@ function eventOf(block: string, position: Position): WatchEvent | undefined {
     if (name === "retry" && /^\d+$/.test(value)) position.retryMs = Number(value);
   }
   if (data === "") return undefined;
-  const event: WatchEvent = JSON.parse(data);
+  const event = parsed(data) as WatchEvent | undefined;
+  if (!event) {
+    const message = `the stream has an event that is no JSON, it begins with ${JSON.stringify(data.slice(0, 80))}: check what answers in front of Curfew (a proxy)`;
+    throw new UnexpectedResponseError(200, { code: "unexpected_response", message });
+  }
   if (id === "") return event;
   if (Number(id) <= position.seq) return undefined;
   position.seq = Number(id);

@@ -166,7 +166,7 @@ export async function jsonOf(response: Response, what: string): Promise<any> {
 }
 
 /** Undefined for what is not JSON. */
-function parsed(text: string): any {
+export function parsed(text: string): any {
   try {
     return JSON.parse(text);
   } catch {

@@ -100,6 +100,12 @@ test("a run that does not end is a failure that says what to add", () => {
   assert.equal(asking.people({ gate: "approve", choice: "reject" }).everySeed(5).seeds, 5);
 });
 
+test("a called run that waits for a signal is a failure that says how to test it", () => {
+  const child = { id: "child", timeout: null, nodes: [{ id: "posted", wait: { signal: "posted" } }] } as const;
+  const calling = curfewTest({ workflow: { id: "calling", timeout: null, nodes: [{ id: "call", workflow_id: "child" }] }, documents: { workflows: [child] } });
+  assert.throws(() => calling.everySeed(2), /a called run waits for a signal at "posted".*: test that workflow alone, and mock the node that calls it/);
+});
+
 test("a call without a mock has nothing to do with the seed", () => {
   assert.throws(() => curfewTest({ workflow }).everySeed(5), (error: unknown) => error instanceof EngineError && error.code === "no_mock");
 });

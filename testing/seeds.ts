@@ -122,8 +122,9 @@ function isGivenUp(view: View): boolean {
   return errors.some((error) => error?.code === "internal_error" && error.message.includes("a bug of Curfew"));
 }
 
-function waitsOf({ waits_for = [] }: View): string {
+function waitsOf({ run, waits_for = [] }: View): string {
   const waits = waits_for.map((wait) => {
+    if (wait.for === "signal" && wait.run_id !== run.id) return `a called run waits for a signal at "${wait.node_id}", and signals reach the run itself only: test that workflow alone, and mock the node that calls it`;
     const list = wait.for === "decision" ? "people" : "signals";
     const add = wait.add === undefined ? "" : `; add ${JSON.stringify(wait.add)} to its ${list}`;
     return `it waits for a ${wait.for}${wait.node_id ? ` at "${wait.node_id}"` : ""}${add}`;
