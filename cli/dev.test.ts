@@ -1,6 +1,6 @@
 // `curfew dev` that ends while it starts, in order or not. The Worker is one that never gets ready.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -98,6 +98,25 @@ test("the server ends with a command line that is killed, and the next one waits
     if (server !== undefined && isAlive(server)) process.kill(server, "SIGTERM");
   }
 });
+
+for (const [how, signal] of [["is killed", "SIGKILL"], ["ends in order", "SIGINT"]] as const) {
+  test(`a server that hangs is ended with all its processes when the command line ${how}`, async () => {
+    rmSync(join(directory, ".curfew"), { recursive: true, force: true });
+    const [, , [, isReady]] = moments as [unknown, unknown, (typeof moments)[0]];
+    const { dev, closed } = startDev();
+    try {
+      await until("the server", () => isReady() || dev.exitCode !== null, 60_000);
+      const { server } = JSON.parse(readFileSync(lock, "utf8"));
+      const [wrangler] = execFileSync("pgrep", ["-P", String(server)], { encoding: "utf8" }).split("\n");
+      process.kill(Number(wrangler), "SIGSTOP");
+      dev.kill(signal);
+      await closed;
+      await until("the end of its group", () => !isAlive(-server), 15_000);
+    } finally {
+      dev.kill("SIGKILL");
+    }
+  });
+}
 
 test("a store whose server does not end is refused, with its process", async () => {
   const other = spawn("sleep", ["60"]);

@@ -3,12 +3,11 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, write
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { node22 } from "./node22.ts";
-import { runWrangler, spawnWrangler, wranglerIn } from "./wrangler.ts";
+import { killWrangler, runWrangler, spawnWrangler, STOPPED_WITHIN_MS, wranglerIn } from "./wrangler.ts";
 
 const READY_WITHIN_MS = 60_000;
-const STOPPED_WITHIN_MS = 5_000;
 /** A server whose `curfew dev` was killed ends by itself. */
-const ENDED_WITHIN_MS = 8_000;
+const ENDED_WITHIN_MS = STOPPED_WITHIN_MS + 5_000;
 const SWEEP_EVERY_MS = 60_000;
 /** How much of the log an error shows. */
 const TAIL_CHARACTERS = 4_000;
@@ -67,7 +66,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const variables = Object.entries(developmentVariables(directory, url, options.variables)).flatMap(([name, value]) => ["--var", `${name}:${value}`]);
   const log = logFile(persistTo);
   const descriptor = options.showsLogs ? undefined : openSync(log, "w");
-  const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], descriptor ?? "inherit");
+  const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], { stdio: descriptor ?? "inherit", isGroup: true });
   hold(child.pid);
   if (descriptor !== undefined) closeSync(descriptor);
   const ended = new Promise<never>((_, reject) => {
@@ -83,7 +82,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
     release();
     if (child.exitCode !== null || child.signalCode !== null) return;
     child.kill("SIGTERM");
-    const deadline = setTimeout(() => child.kill("SIGKILL"), STOPPED_WITHIN_MS);
+    const deadline = setTimeout(() => killWrangler(child), STOPPED_WITHIN_MS);
     await ended.catch(() => {});
     clearTimeout(deadline);
   };

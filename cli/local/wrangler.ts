@@ -31,29 +31,52 @@ export function wranglerIn(directory: string, node: string, more: NodeJS.Process
   return { node, directory, environment };
 }
 
+/** How long wrangler may take to end in order. */
+export const STOPPED_WITHIN_MS = 5_000;
+
 /**
  * Loaded into wrangler before it starts, and by wrangler into the process that it starts: each ends when its parent is gone. A parent that
  * is killed stops nothing, and the server would go on with its port and its files. Windows does not show that a parent is gone.
  */
-const ENDS_WITH_PARENT = `
+const endsWithParent = (isGroup: boolean): string => `
   import { isMainThread } from "node:worker_threads";
   const parent = process.ppid;
   const timer = isMainThread && setInterval(() => {
     if (process.ppid === parent) return;
     clearInterval(timer);
     process.kill(process.pid, "SIGTERM");
+    ${isGroup ? `setTimeout(() => process.kill(0, "SIGKILL"), ${STOPPED_WITHIN_MS}).unref();` : ""}
   }, 500).unref();`;
 
-/** A wrangler that goes on until it is stopped, or this process is gone. What it prints goes to this process, to a file that is open, or into a pipe. */
-export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], stdio: "inherit" | "pipe" | number): ChildProcess {
-  const preload = ["--import", `data:text/javascript,${encodeURIComponent(ENDS_WITH_PARENT)}`];
-  return spawn(node, [...preload, program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio] });
+export interface SpawnOptions {
+  /** Where it prints: to this process, into a pipe, or to a file that is open. */
+  stdio: "inherit" | "pipe" | number;
+  /** Its processes are a group of their own, which `kill(-pid)` ends as a whole: that of the Worker outlives a wrangler that is killed. */
+  isGroup?: boolean;
+}
+
+/** A wrangler that goes on until it is stopped, or this process is gone. */
+export function spawnWrangler({ node, directory, environment }: Wrangler, args: string[], { stdio, isGroup = false }: SpawnOptions): ChildProcess {
+  const preload = ["--import", `data:text/javascript,${encodeURIComponent(endsWithParent(isGroup && HAS_GROUPS))}`];
+  return spawn(node, [...preload, program(), ...args], { cwd: directory, env: environment, stdio: ["ignore", stdio, stdio], detached: isGroup && HAS_GROUPS });
+}
+
+const HAS_GROUPS = process.platform !== "win32";
+
+/** Ends a wrangler with `isGroup` that does not end in order, with all its processes. */
+export function killWrangler(child: ChildProcess): void {
+  if (!HAS_GROUPS || child.pid === undefined) return void child.kill("SIGKILL");
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 /** Runs wrangler to its end, or until `signal`. With `isQuiet` what it prints is part of the error only. */
 export function runWrangler(wrangler: Wrangler, args: string[], { isQuiet = false, signal }: { isQuiet?: boolean; signal?: AbortSignal } = {}): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = spawnWrangler(wrangler, args, isQuiet ? "pipe" : "inherit");
+    const child = spawnWrangler(wrangler, args, { stdio: isQuiet ? "pipe" : "inherit" });
     signal?.addEventListener("abort", () => child.kill("SIGTERM"));
     let text = "";
     for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (text += chunk));
