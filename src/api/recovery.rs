@@ -206,6 +206,10 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
         | FailureClass::BreakerOpen
         | FailureClass::RateLimited
         | FailureClass::Unknown => ("retry_step", "what failed may have passed by now"),
+        FailureClass::Validation if is_answer_of_peer(error) => (
+            "escalate",
+            "a peer refused what it was sent, and would refuse the same again",
+        ),
         FailureClass::Validation | FailureClass::Assertion => (
             "discard_and_retry",
             "something did not fit; what was written before it failed is better taken back",
@@ -262,6 +266,8 @@ fn fault_of_document(error: &Failure) -> Option<&'static str> {
         return Some("no transition of the document matched, and none would match again");
     }
     match error.class {
+        // A declined card is no fault of the document.
+        FailureClass::Validation if is_answer_of_peer(error) => None,
         FailureClass::Validation => Some(
             "a mapping, a condition, a schema or a size of the document did not fit, and would not fit again",
         ),
@@ -282,6 +288,11 @@ fn fault_of_document(error: &Failure) -> Option<&'static str> {
         | FailureClass::BreakerOpen
         | FailureClass::Unknown => None,
     }
+}
+
+/// The class is that of a status, such as 422.
+fn is_answer_of_peer(error: &Failure) -> bool {
+    error.code.starts_with("http_")
 }
 
 /// The tokens whose errors a deliverable shows.

@@ -20,9 +20,13 @@ fn view(run: &Driver) -> Value {
 }
 
 fn failed_with(class: FailureClass) -> Driver {
+    failed_as(Failure::new("wrong", class, "something went wrong"))
+}
+
+fn failed_as(error: Failure) -> Driver {
     let mut run = Driver::start(document());
     run.report(TaskReport {
-        error: Some(Failure::new("wrong", class, "something went wrong")),
+        error: Some(error),
         ..failed("t1@1")
     });
     run
@@ -94,6 +98,15 @@ fn another_version_is_recommended_where_the_document_is_at_fault() {
         let how = if is_fault { json!(how) } else { Value::Null };
         assert_eq!(view["version"]["how"], how, "{class:?}");
     }
+}
+
+/// A declined card: neither another document nor the same call again helps.
+#[test]
+fn what_a_peer_refused_is_no_fault_of_the_document() {
+    let refused = Failure::new("http_422", FailureClass::Validation, "card declined");
+    let view = view(&failed_as(refused));
+    assert_eq!(view["recommended"], json!("escalate"));
+    assert_eq!(view["version"]["recommended"], json!(false));
 }
 
 /// No token knows where the path was cut: a version with a higher limit begins again.
