@@ -1,5 +1,5 @@
 // Curfew on this machine: the local database with its migrations, `wrangler dev`, and the sweep that `wrangler dev` does not trigger.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { node22 } from "./node22.ts";
@@ -51,7 +51,11 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   // It holds data of runs, and belongs into no repository.
   writeFileSync(join(persistTo, ".gitignore"), "*\n");
   const lock = lockOf(persistTo);
-  const hold = (server?: number) => writeFileSync(lock, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
+  const hold = (server?: number) => {
+    // Whoever reads it finds a whole one.
+    writeFileSync(`${lock}.new`, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
+    renameSync(`${lock}.new`, lock);
+  };
   const release = () => rmSync(lock, { force: true });
   hold();
   const storage = ["--persist-to", persistTo, "-c", configuration];
@@ -125,7 +129,7 @@ function lockIn(persistTo: string): Partial<Lock> {
   try {
     return JSON.parse(readFileSync(lockOf(persistTo), "utf8")) as Lock;
   } catch {
-    // There is none, or its writer was killed while it wrote.
+    // There is none.
     return {};
   }
 }
