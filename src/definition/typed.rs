@@ -91,7 +91,7 @@ impl TypedFields<'_, '_> {
             other => Err(expected("an object of headers", other)),
         });
         if let Some(Value::Object(written)) = self.reader.value(field) {
-            for (name, value) in written.iter().filter(|(_, value)| !value.is_null()) {
+            for (name, value) in written {
                 self.check_header(name, value, &pointer_to(&self.reader.pointer_of(field), name));
             }
         }
@@ -113,7 +113,7 @@ impl TypedFields<'_, '_> {
             ));
         } else if value.as_str().is_some_and(http::breaks_out) {
             report("the value has a line break or another control character".into());
-        } else if CREDENTIAL_HEADERS.contains(&lower.as_str()) && is_constant(value) {
+        } else if CREDENTIAL_HEADERS.contains(&lower.as_str()) && is_constant(value) && !value.is_null() {
             // Not quoted, because it may be a secret.
             let message = "the value stands in clear in the document, and everyone who may read it sees it; if it is a secret, \
                            store it as one of the executor and write \"${secret.NAME}\"";
