@@ -1,6 +1,7 @@
 // The schema of actions: src/definition/action.rs and the readers of the kinds.
 import { CLASSES } from "./run_shapes.mjs";
 import {
+  BREAKER_KEY,
   choice,
   duration,
   EXPRESSION,
@@ -12,7 +13,6 @@ import {
   id,
   jsonSchema,
   NAME,
-  NOT_DOTS,
   object,
   oneOrMore,
   oneSpelling,
@@ -227,7 +227,7 @@ const action = (idRequired) =>
           "on_timeout?": choice("What follows a call that exceeds `timeout`. `fail`: the step fails. `retry`: the call is made again.", ["fail", "retry"], "fail"),
           "retry_policy?": part("retry_policy"),
           "mode?": choice("How the result arrives. `sync`: in the answer of the call. `async`: later, by a request to the callback URL that the call passes on; only for `http_request` and `service_call`.", ["sync", "async"], "sync"),
-          "breaker?": { type: "string", pattern: `^${NOT_DOTS}[A-Za-z0-9._:-]{1,128}$|${EXPRESSION}`, description: "The key of the circuit breaker that the calls go through. All runs and workflows share a breaker by its key." },
+          "breaker?": { type: "string", pattern: `${BREAKER_KEY}|${EXPRESSION}`, description: "The key of the circuit breaker that the calls go through. All runs and workflows share a breaker by its key." },
         },
         oneSpelling("timeout"),
       ),

@@ -1,12 +1,11 @@
 // What the schemas of documents share. `null` counts as not written, except for a duration, where it means "no limit".
 import { orNull } from "./shapes.mjs";
 
+export { BREAKER_KEY, NAME } from "./shapes.mjs";
+
 /** @typedef {import("./shapes.mjs").Schema} Schema */
 
 export const ID = "^[a-z0-9_-]{1,64}$";
-/** `.` and `..` cannot stand in a URL, so no request could name them. */
-export const NOT_DOTS = "(?!\\.{1,2}$)";
-export const NAME = `^${NOT_DOTS}[A-Za-z0-9._-]{1,128}$`;
 const DURATION = "^(?=.*[1-9])(([0-9]+\\.?[0-9]*|\\.[0-9]+)(ms|s|m|h))+$";
 /** A text with an expression in it. */
 export const EXPRESSION = "\\$\\{";
