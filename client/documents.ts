@@ -38,13 +38,13 @@ export interface components {
             readonly timeout_ms?: number | null;
             /** @description What happens to a run that exceeds `timeout`. `human_gate`: the run pauses until a person extends or ends it, see `gate`. `cancel_all`: its calls are aborted and it ends as `timed_out`. `fail`: the same, and it ends as `failed`. */
             readonly on_timeout?: ("human_gate" | "cancel_all" | "fail") | null;
-            /** @description How long a run waits for a person that has exceeded `timeout` where `on_timeout` is `human_gate`. It also applies to the gates of `escalate_on`. */
+            /** @description How long a run that has exceeded `timeout` waits for a person, where `on_timeout` is `human_gate`. It also applies to the gates of `escalate_on`. */
             readonly gate?: {
                 /** @description The longest to wait for a decision; 7 days by default. Written like "500ms", "30s", "2m" or "1h30m". */
                 readonly timeout?: string;
                 /** @description The longest to wait for a decision; 7 days by default. In milliseconds. */
                 readonly timeout_ms?: number;
-                /** @description How the run ends if nobody decides in time. `cancel_all`: as `timed_out`. `fail`: as `failed`. */
+                /** @description How the run ends without a decision in time. `cancel_all`: as `timed_out`. `fail`: as `failed`. */
                 readonly on_timeout?: ("cancel_all" | "fail") | null;
             } | null;
             /** @description The limits of this workflow's runs, tasks and calls that say none themselves. */
@@ -152,7 +152,7 @@ export interface components {
                 readonly workflow_id?: string | null;
                 /** @description The version of the workflow; the newest when the run starts by default. Only with `workflow_id`. */
                 readonly workflow_version?: number | null;
-                /** @description Only with `workflow_id`: what a sub-workflow does here that fails, times out or is cancelled. `propagate`: the node fails with its error. `catch`: the node completes with `{status, error, run_id}`. */
+                /** @description Only with `workflow_id`: what follows if the sub-workflow fails, times out or is cancelled. `propagate`: the work fails with its error. `catch`: the work completes with `{status, error, run_id}`. */
                 readonly on_failure?: ("propagate" | "catch") | null;
                 /** @description The input of the work: any JSON in which strings may hold `${...}`, over `input`, `state`, `output` and `run`; by default `run`, which also has `status`, `error` and `output` here. */
                 readonly input_mapping?: unknown;
@@ -244,7 +244,7 @@ export interface components {
             readonly workflow_id?: string | null;
             /** @description The version of the workflow; the newest when the run starts by default. Only with `workflow_id`. */
             readonly workflow_version?: number | null;
-            /** @description Only with `workflow_id`: what a sub-workflow does here that fails, times out or is cancelled. `propagate`: the node fails with its error. `catch`: the node completes with `{status, error, run_id}`. */
+            /** @description Only with `workflow_id`: what follows if the sub-workflow fails, times out or is cancelled. `propagate`: the work fails with its error. `catch`: the work completes with `{status, error, run_id}`. */
             readonly on_failure?: ("propagate" | "catch") | null;
             /** @description The input of the work: any JSON in which strings may hold `${...}`, over `result`, `input`, `state` and `run`; by default `result`, which is what the node returned. */
             readonly input_mapping?: unknown;
@@ -278,7 +278,7 @@ export interface components {
             readonly timeout?: string | null;
             /** @description How long the gate waits for a decision. By default the `timeout` of the node applies, and without one there is no limit. In milliseconds. */
             readonly timeout_ms?: number | null;
-            /** @description What happens if nobody decides within `timeout`. `fail`: the node takes its transitions for timeouts. `approve` and `reject`: the gate is decided so, and must have that choice. `cancel_all`: the run ends as `timed_out`. */
+            /** @description What happens without a decision within `timeout`. `fail`: the node takes its transitions for timeouts. `approve` and `reject`: the gate is decided so, and must have that choice. `cancel_all`: the run ends as `timed_out`. */
             readonly on_timeout?: ("fail" | "approve" | "reject" | "cancel_all") | null;
             /**
              * @description When reminders are due, as fractions of `timeout` between 0 and 1: after 0.75 three quarters of the time have passed.
@@ -463,7 +463,7 @@ export interface components {
             readonly workflow_id?: string | null;
             /** @description The version of the workflow; the newest when the run starts by default. Only with `workflow_id`. */
             readonly workflow_version?: number | null;
-            /** @description Only with `workflow_id`: what a sub-workflow does here that fails, times out or is cancelled. `propagate`: the node fails with its error. `catch`: the node completes with `{status, error, run_id}`. */
+            /** @description Only with `workflow_id`: what follows if the sub-workflow fails, times out or is cancelled. `propagate`: the work fails with its error. `catch`: the work completes with `{status, error, run_id}`. */
             readonly on_failure?: ("propagate" | "catch") | null;
             /** @description The input of the work: any JSON in which strings may hold `${...}`, over `input`, `state` and `output`; the input of the run by default. */
             readonly input_mapping?: unknown;
@@ -475,7 +475,7 @@ export interface components {
             readonly timeout?: string | "adaptive" | null;
             /** @description The longest that one attempt may take, or how long a gate waits. By default the limit of the task, of the action or of the preset applies, and a gate waits without a limit. In milliseconds. */
             readonly timeout_ms?: number | null;
-            /** @description What follows an attempt that exceeds `timeout`. `fail`: the node takes its transitions for timeouts. `retry`: another attempt begins, `max_retries` times at most. */
+            /** @description What follows an attempt that exceeds `timeout`. `fail`: the node takes its transitions for timeouts. `retry`: another attempt begins, `max_retries` times at most. By default `fail`, or what the only action says where its call has no more time than the attempt. */
             readonly on_timeout?: ("fail" | "retry") | null;
             /**
              * @description How many further attempts may follow attempts that timed out, where `on_timeout` is `retry`.
@@ -499,7 +499,7 @@ export interface components {
         readonly retry_policy: {
             /** @description The most calls of the step, the first one included. By default it depends on the class of the failure. */
             readonly max_attempts?: number | null;
-            /** @description How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: it doubles with each retry. */
+            /** @description How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: `initial_delay`, doubled with each further retry. */
             readonly backoff?: ("none" | "linear" | "exponential") | null;
             /** @description How long to wait before the first retry; 1 s by default. Written like "500ms", "30s", "2m" or "1h30m". */
             readonly initial_delay?: string | null;
@@ -586,7 +586,7 @@ export interface components {
                 /** @description What happens if `if` is false. `continue`: the step runs. `skip`: it does not, and the next step follows. `succeed`: the task ends here as completed. `fail`: the task fails with `condition_failed`. */
                 readonly else?: ("continue" | "skip" | "succeed" | "fail") | null;
             }) | null;
-            /** @description What a failure of the step does. `abort`: the task fails. `retry`: the task begins again from its first step, as `retry` of the task allows. `continue`: the error is added to `state._errors` and the next step follows. */
+            /** @description What follows a failure of the step. `abort`: the task fails. `retry`: the task begins again from its first step, as `retry` of the task allows. `continue`: the error is added to `state._errors` and the next step follows. */
             readonly on_failure?: ("abort" | "retry" | "continue") | null;
             /** @description The longest that one call may take, instead of the `timeout` of the action. Written like "500ms", "30s", "2m" or "1h30m". */
             readonly timeout_override?: string | null;
@@ -613,7 +613,7 @@ export interface components {
             readonly timeout_ms?: number | null;
             /** @description What happens if too few branches have arrived within `timeout`. `proceed_with_available`: the join goes on with those that completed, and fails if none did. `fail`: all branches time out and the join fails. */
             readonly on_timeout?: ("proceed_with_available" | "fail") | null;
-            /** @description Only with the strategy `all`: what a branch does that ended without completing. `proceed_with_available`: the join goes on with the others once all have arrived or ended. `fail`: the join fails. */
+            /** @description Only with the strategy `all`: what happens if a branch ended without completing. `proceed_with_available`: the join goes on with the others once all have arrived or ended. `fail`: the join fails. */
             readonly on_branch_failure?: ("proceed_with_available" | "fail") | null;
             /** @description What happens to branches that still run when the join goes on. `abandon`: they run on and their results are dropped. `cancel`: their calls are aborted. `allow_late_merge`: they run on and are merged when they arrive. */
             readonly on_early_complete?: ("abandon" | "cancel" | "allow_late_merge") | null;
@@ -652,7 +652,7 @@ export interface components {
                  * @default 3
                  */
                 readonly max_attempts?: number | null;
-                /** @description How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: it doubles with each retry. */
+                /** @description How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: `initial_delay`, doubled with each further retry. */
                 readonly backoff?: ("none" | "linear" | "exponential") | null;
                 /** @description How long to wait before the second attempt; 1 s by default. Without effect if `backoff` is `none`. Written like "500ms", "30s", "2m" or "1h30m". */
                 readonly initial_delay?: string | null;
@@ -731,7 +731,7 @@ export interface components {
             readonly workflow_id: string;
             /** @description The version of the workflow; the newest when the run starts by default. */
             readonly version?: number | null;
-            /** @description What a failed run of that workflow does. `propagate`: the step fails with its error. `catch`: the step completes with `{status, error, run_id}`. */
+            /** @description What follows a failed run of that workflow. `propagate`: the step fails with its error. `catch`: the step completes with `{status, error, run_id}`. */
             readonly on_failure?: ("propagate" | "catch") | null;
         };
     };

@@ -181,7 +181,7 @@ const IMPLEMENTATIONS = {
   workflow_call: object("Runs another workflow, as a node with `workflow_id` does. The result is the output of that run.", {
     workflow_id: id("The id of the workflow to run."),
     "version?": version("The version of the workflow; the newest when the run starts by default."),
-    "on_failure?": choice("What a failed run of that workflow does. `propagate`: the step fails with its error. `catch`: the step completes with `{status, error, run_id}`.", ["propagate", "catch"], "propagate"),
+    "on_failure?": choice("What follows a failed run of that workflow. `propagate`: the step fails with its error. `catch`: the step completes with `{status, error, run_id}`.", ["propagate", "catch"], "propagate"),
   }),
   emit_event: object("Emits an event, which starts the workflows that have it as their `trigger`.", {
     name: { type: "string", pattern: `${NAME}|${EXPRESSION}`, description: "The name of the event." },
@@ -196,7 +196,7 @@ const retryPolicy = object(
   "How often, and after which delays, a call that failed is made again.",
   {
     "max_attempts?": { type: "integer", minimum: 1, maximum: 100, description: "The most calls of the step, the first one included. By default it depends on the class of the failure." },
-    "backoff?": choice("How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: it doubles with each retry.", ["none", "linear", "exponential"], "exponential"),
+    "backoff?": choice("How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: `initial_delay`, doubled with each further retry.", ["none", "linear", "exponential"], "exponential"),
     ...duration("initial_delay", "How long to wait before the first retry; 1 s by default."),
     ...duration("max_delay", "The longest that a delay may become; 1 min by default."),
     "jitter?": { type: "boolean", default: true, description: "Whether a random part of up to half of the delay is added to it." },

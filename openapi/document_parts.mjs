@@ -38,7 +38,7 @@ export const string = (description) => ({ type: "string", description });
 /** Any JSON in which strings may hold `${...}`. @param {string} description */
 export const template = (description) => ({ description });
 /** @param {string} description */
-export const expression = (description) => ({ type: "string", description });
+export const expression = (description) => ({ type: "string", minLength: 1, description });
 /** @param {string} description @param {readonly string[]} names @param {string} [byDefault] */
 export const choice = (description, names, byDefault) => ({
   type: "string",

@@ -42,7 +42,7 @@ const step = object(
     "condition?": {
       description: "Whether the step runs: an expression that skips it if false, or `{if, then, else}`.",
       anyOf: [
-        { type: "string" },
+        { type: "string", minLength: 1 },
         object("What happens if an expression is true, and if it is false.", {
           if: expression("The expression that decides, without `${}`."),
           "then?": outcome("What happens if `if` is true.", "continue"),
@@ -50,7 +50,7 @@ const step = object(
         }),
       ],
     },
-    "on_failure?": choice("What a failure of the step does. `abort`: the task fails. `retry`: the task begins again from its first step, as `retry` of the task allows. `continue`: the error is added to `state._errors` and the next step follows.", ["abort", "retry", "continue"], "abort"),
+    "on_failure?": choice("What follows a failure of the step. `abort`: the task fails. `retry`: the task begins again from its first step, as `retry` of the task allows. `continue`: the error is added to `state._errors` and the next step follows.", ["abort", "retry", "continue"], "abort"),
     ...duration("timeout_override", "The longest that one call may take, instead of the `timeout` of the action."),
     "allow_exceed_hard?": { type: "boolean", default: false, description: "Whether this step and its action may exceed the hard limits of the preset." },
   },
@@ -74,7 +74,7 @@ const task = object(
       "How often the whole task is tried, where a step fails that has `on_failure: \"retry\"`.",
       {
         "max_attempts?": { type: "integer", minimum: 1, maximum: 100, default: 3, description: "The most attempts at the task, the first one included." },
-        "backoff?": choice("How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: it doubles with each retry.", ["none", "linear", "exponential"], "none"),
+        "backoff?": choice("How the delay grows. `none`: no delay. `linear`: `initial_delay` times the number of the retry. `exponential`: `initial_delay`, doubled with each further retry.", ["none", "linear", "exponential"], "none"),
         ...duration("initial_delay", "How long to wait before the second attempt; 1 s by default. Without effect if `backoff` is `none`."),
         ...duration("max_delay", "The longest that a delay may become; 1 min by default."),
       },

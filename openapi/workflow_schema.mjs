@@ -51,7 +51,7 @@ const work = (input) => ({
   "workflow_id?": id("The id of the workflow to run as a sub-workflow, in a run of its own."),
   "workflow_version?": version("The version of the workflow; the newest when the run starts by default. Only with `workflow_id`."),
   "on_failure?": choice(
-    "Only with `workflow_id`: what a sub-workflow does here that fails, times out or is cancelled. `propagate`: the node fails with its error. `catch`: the node completes with `{status, error, run_id}`.",
+    "Only with `workflow_id`: what follows if the sub-workflow fails, times out or is cancelled. `propagate`: the work fails with its error. `catch`: the work completes with `{status, error, run_id}`.",
     ["propagate", "catch"],
     "propagate",
   ),
@@ -89,7 +89,10 @@ const node = object(
       "Where the result goes, as `{target: value}` with the result as `result`. By default it goes to `state.<node id>`, in a branch of a fan-out to `_branch.output`; `{}` drops it.",
     ),
     ...timeout,
-    "on_timeout?": choice("What follows an attempt that exceeds `timeout`. `fail`: the node takes its transitions for timeouts. `retry`: another attempt begins, `max_retries` times at most.", ["fail", "retry"], "fail"),
+    "on_timeout?": choice(
+      "What follows an attempt that exceeds `timeout`. `fail`: the node takes its transitions for timeouts. `retry`: another attempt begins, `max_retries` times at most. By default `fail`, or what the only action says where its call has no more time than the attempt.",
+      ["fail", "retry"],
+    ),
     "max_retries?": { ...count(0, 100, "How many further attempts may follow attempts that timed out, where `on_timeout` is `retry`."), default: 3 },
     "allow_exceed_hard?": flag("Whether the limits of this node and of what it runs may exceed the hard limits of the preset."),
     "dispatch?": choice(`${DISPATCH} That of the task applies by default.`, DISPATCHES),
@@ -139,7 +142,7 @@ const gate = object(
     "input_schema?": jsonSchema("A JSON Schema, draft 2020-12, that the `input` of a decision must fit."),
     ...duration("timeout", "How long the gate waits for a decision. By default the `timeout` of the node applies, and without one there is no limit."),
     "on_timeout?": choice(
-      "What happens if nobody decides within `timeout`. `fail`: the node takes its transitions for timeouts. `approve` and `reject`: the gate is decided so, and must have that choice. `cancel_all`: the run ends as `timed_out`.",
+      "What happens without a decision within `timeout`. `fail`: the node takes its transitions for timeouts. `approve` and `reject`: the gate is decided so, and must have that choice. `cancel_all`: the run ends as `timed_out`.",
       ["fail", "approve", "reject", "cancel_all"],
       "fail",
     ),
@@ -189,7 +192,7 @@ const synchronization = object(
       "fail",
     ),
     "on_branch_failure?": choice(
-      "Only with the strategy `all`: what a branch does that ended without completing. `proceed_with_available`: the join goes on with the others once all have arrived or ended. `fail`: the join fails.",
+      "Only with the strategy `all`: what happens if a branch ended without completing. `proceed_with_available`: the join goes on with the others once all have arrived or ended. `fail`: the join fails.",
       ["proceed_with_available", "fail"],
       "fail",
     ),
@@ -269,10 +272,10 @@ const workflow = object(
       "human_gate",
     ),
     "gate?": object(
-      "How long a run waits for a person that has exceeded `timeout` where `on_timeout` is `human_gate`. It also applies to the gates of `escalate_on`.",
+      "How long a run that has exceeded `timeout` waits for a person, where `on_timeout` is `human_gate`. It also applies to the gates of `escalate_on`.",
       {
         ...duration("timeout", "The longest to wait for a decision; 7 days by default.", { never: false }),
-        "on_timeout?": choice("How the run ends if nobody decides in time. `cancel_all`: as `timed_out`. `fail`: as `failed`.", ["cancel_all", "fail"], "cancel_all"),
+        "on_timeout?": choice("How the run ends without a decision in time. `cancel_all`: as `timed_out`. `fail`: as `failed`.", ["cancel_all", "fail"], "cancel_all"),
       },
       oneSpelling("timeout"),
     ),
