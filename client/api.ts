@@ -581,9 +581,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Reads a action. */
+        /** Reads an action. */
         get: operations["readAction"];
-        /** Stores a action. Changed content becomes the next version. */
+        /** Stores an action. Changed content becomes the next version. */
         put: operations["putAction"];
         post?: never;
         delete?: never;
@@ -1493,8 +1493,17 @@ export interface components {
             /** @description Why the run failed. */
             error: components["schemas"]["Failure"] | null;
         };
-        /** @description What an ended run has to show: its output, or the parts that it got done. */
-        Deliverable: {
+        /** @description An error of a token. */
+        TokenError: {
+            /** @description The token. */
+            token_id: string;
+            /** @description Its node. */
+            node_id: string;
+            /** @description What failed. */
+            error: components["schemas"]["Failure"];
+        };
+        /** @description The output of a completed run. */
+        CompleteDeliverable: {
             /**
              * @description The run completed.
              * @constant
@@ -1509,7 +1518,9 @@ export interface components {
             run_id: string;
             /** @description What the run returned. */
             output: unknown;
-        } | {
+        };
+        /** @description What another ended run got done. */
+        PartialDeliverable: {
             /**
              * @description The run did not complete.
              * @constant
@@ -1540,20 +1551,15 @@ export interface components {
                 /** @description How long it took. Milliseconds. */
                 duration_ms: number | null;
                 /** @description The errors of tokens, 100 at most. */
-                errors: {
-                    /** @description The token. */
-                    token_id: string;
-                    /** @description Its node. */
-                    node_id: string;
-                    /** @description What failed. */
-                    error: components["schemas"]["Failure"];
-                }[];
+                errors: components["schemas"]["TokenError"][];
                 /** @description How many timeouts it had. */
                 timeouts: number;
                 /** @description The path that says how it can go on. */
                 resume: string;
             };
         };
+        /** @description What an ended run has to show: its output, or the parts that it got done. */
+        Deliverable: components["schemas"]["CompleteDeliverable"] | components["schemas"]["PartialDeliverable"];
         /** @description Why a deadline passed, derived from the history of the run when it is asked for. What the history cannot say is null. */
         TimeoutWhy: {
             /** @description The limit that passed. */
@@ -2194,7 +2200,7 @@ export interface components {
         /** @description Several starts. */
         BatchBody: {
             /** @description The starts. What is wrong with one of them does not affect the others. */
-            items: unknown[];
+            items: (components["schemas"]["BatchItem"] | unknown)[];
         };
         /** @description A start of a batch. */
         BatchItem: {
@@ -2239,8 +2245,8 @@ export interface components {
             until?: null;
         } | {
             until: number | string;
-            by?: never;
-            by_ms?: never;
+            by?: null;
+            by_ms?: null;
         });
         /** @description How the run goes on. */
         RetryBody: {
@@ -2402,8 +2408,8 @@ export interface components {
                 until?: null;
             } | {
                 until: number | string;
-                by?: never;
-                by_ms?: never;
+                by?: null;
+                by_ms?: null;
             });
         } & (unknown | unknown);
         /** @description Which runs to retry, and how. */

@@ -1,9 +1,8 @@
 // The bodies of requests: src/api/control.rs, start.rs, batch.rs, bulk.rs. Every field that is not listed is refused.
-import { any, body, flag, list, object, oneOf, orNull, text, whole } from "./shapes.mjs";
+import { any, body, flag, list, NAME, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
 import { RUN_STATUSES } from "./run_shapes.mjs";
 
 const ID = "^[a-z0-9_-]{1,64}$";
-const RUN_ID = "^[A-Za-z0-9._-]{1,128}$";
 const DURATION = "30s, 2m, 1h30m";
 const DAYS_30_MS = 2_592_000_000;
 
@@ -12,7 +11,7 @@ const version = whole("A version of the workflow.", { minimum: 1 });
 
 const start = {
   "run_id?": text("The id of the new run. With the same id and the same request the same run is returned. A random one is made by default.", {
-    pattern: RUN_ID,
+    pattern: NAME,
   }),
   "version?": version,
   "input?": any("The input of the run; `{}` by default."),
@@ -40,7 +39,11 @@ const extension = {
   oneOf: [
     { required: ["by_ms"], properties: { until: { type: "null" } } },
     { required: ["by"], properties: { until: { type: "null" } } },
-    { required: ["until"], properties: { until: { type: ["integer", "string"] }, by: false, by_ms: false } },
+    {
+      required: ["until"],
+      properties: { until: { type: ["integer", "string"] }, by: { type: "null" }, by_ms: { type: "null" } },
+      not: { anyOf: [{ required: ["by"] }, { required: ["by_ms"] }] },
+    },
   ],
 };
 const mode = oneOf("`retry_step`: go on from what failed. `discard_and_retry`: drop what the failed steps did. `escalate`: ask a person first.", [
@@ -83,10 +86,11 @@ const withFields = (fields) => body("The body of the control.", fields);
 export const bodyShapes = {
   StartBody: withLimit(body("How to start a run.", start)),
   BatchBody: object("Several starts.", {
-    items: list("The starts. What is wrong with one of them does not affect the others.", any("A `BatchItem`. An item that is none is refused by itself."), {
-      minItems: 1,
-      maxItems: 100,
-    }),
+    items: list(
+      "The starts. What is wrong with one of them does not affect the others.",
+      { anyOf: [ref("BatchItem"), any("Any other item is refused by itself.")] },
+      { minItems: 1, maxItems: 100 },
+    ),
   }),
   BatchItem: withLimit(body("A start of a batch.", { workflow_id: text("The workflow to run.", { pattern: ID }), ...start })),
   ByBody: body("The name of the sender.", { "by?": by }),

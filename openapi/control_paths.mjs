@@ -1,12 +1,12 @@
 // The paths that change runs: one of them, or many in the background.
 import { WORKFLOW } from "./codes.mjs";
 import { run, runPaths } from "./run_paths.mjs";
-import { inPath, object, ref, text } from "./shapes.mjs";
+import { ANY_RUN_ID, inPath, NAME, object, ref, text } from "./shapes.mjs";
 
 /** @typedef {import("./answers.mjs").Operation} Operation */
 
 const tag = "Controls";
-const name = (/** @type {string} */ description) => text(description, { pattern: "^[A-Za-z0-9._-]{1,128}$" });
+const name = (/** @type {string} */ description) => text(description, { pattern: NAME });
 const answers = { 200: { description: "The run, after the change.", schema: ref("Run") } };
 
 /**
@@ -131,7 +131,7 @@ export const controlPaths = {
       tag: "Bulk operations",
       summary: "How far a bulk operation is.",
       role: "read",
-      parameters: [inPath("operation_id", "The id of the operation.", text("An id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" }))],
+      parameters: [inPath("operation_id", "The id of the operation.", text("An id.", { pattern: ANY_RUN_ID }))],
       answers: { 200: { description: "The operation.", schema: ref("Operation") } },
       uses: ["database"],
       errors: ["404 not_found"],

@@ -1,9 +1,10 @@
 // The JSON Schemas of documents, each with all that it refers to: an editor needs one file.
 import { actionParts } from "./action_schema.mjs";
+import { dialectParts } from "./dialect_schema.mjs";
 import { taskParts } from "./task_schema.mjs";
 import { workflowParts } from "./workflow_schema.mjs";
 
-const parts = { ...workflowParts, ...taskParts, ...actionParts };
+const parts = { ...workflowParts, ...taskParts, ...actionParts, ...dialectParts };
 
 /** The parts that `schema` leads to. @param {object} schema @param {Map<string, object>} [found] */
 function used(schema, found = new Map()) {

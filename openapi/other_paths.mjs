@@ -1,12 +1,13 @@
 // The paths of documents, gates, events, callbacks, breakers and the service itself.
 import { cursor, limit, traceparent } from "./run_paths.mjs";
-import { header, inPath, page, query, ref, text, whole } from "./shapes.mjs";
+import { ANY_RUN_ID, BREAKER_KEY, header, inPath, NAME, page, query, ref, text, whole } from "./shapes.mjs";
 
 /** @typedef {import("./answers.mjs").Operation} Operation */
 
 /** @param {string} one @param {string} many @returns {Record<string, Record<string, Operation>>} */
 function documents(one, many) {
   const tag = "Documents";
+  const article = one.startsWith("a") ? "an" : "a";
   const id = inPath(`${one}_id`, `The id of the ${one}.`, ref("Id"));
   const name = `${one[0]?.toUpperCase()}${one.slice(1)}`;
   return {
@@ -25,7 +26,7 @@ function documents(one, many) {
       get: {
         id: `read${name}`,
         tag,
-        summary: `Reads a ${one}.`,
+        summary: `Reads ${article} ${one}.`,
         role: "read",
         parameters: [id, query("version", "The version to read; the newest by default.", whole("A version.", { minimum: 1, maximum: 9007199254740991 }))],
         answers: { 200: { description: `The ${one}.`, schema: ref("Document") } },
@@ -35,7 +36,7 @@ function documents(one, many) {
       put: {
         id: `put${name}`,
         tag,
-        summary: `Stores a ${one}. Changed content becomes the next version.`,
+        summary: `Stores ${article} ${one}. Changed content becomes the next version.`,
         role: "admin",
         parameters: [id],
         body: { type: "object", description: `The document. \`/schema/${one}.json\` is its JSON Schema. Without an id it gets that of the path.` },
@@ -78,7 +79,7 @@ export const otherPaths = {
       tag: "Gates",
       summary: "Everything that waits for a person, oldest first.",
       role: "read",
-      parameters: [query("run", "Gates of this run only.", text("A run id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" })), limit, cursor],
+      parameters: [query("run", "Gates of this run only.", text("A run id.", { pattern: ANY_RUN_ID })), limit, cursor],
       answers: { 200: { description: "A page of open gates. Long texts are cut.", schema: page("A page of gates.", ref("Gate")) } },
       uses: ["database"],
     },
@@ -91,7 +92,7 @@ export const otherPaths = {
       description: "The body is the input of the runs; null if there is none.",
       role: "start",
       parameters: [
-        inPath("name", "The name of the event.", text("A name.", { pattern: "^[A-Za-z0-9._-]{1,128}$" })),
+        inPath("name", "The name of the event.", text("A name.", { pattern: NAME })),
         traceparent,
         header("Idempotency-Key", "With the same key nothing is started twice.", text("A key.", { pattern: "^[A-Za-z0-9._:-]{1,128}$" })),
       ],
@@ -145,7 +146,7 @@ export const otherPaths = {
       tag: "Breakers",
       summary: "Closes a breaker.",
       role: "admin",
-      parameters: [inPath("key", "The key of the breaker.", text("A key.", { pattern: "^[A-Za-z0-9._:-]{1,128}$" }))],
+      parameters: [inPath("key", "The key of the breaker.", text("A key.", { pattern: BREAKER_KEY }))],
       body: ref("ByBody"),
       example: {},
       answers: { 200: { description: "Its state.", schema: ref("Breaker") } },

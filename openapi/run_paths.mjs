@@ -2,12 +2,12 @@
 import { WORKFLOW } from "./codes.mjs";
 import { EVENT_KINDS } from "./history_shapes.mjs";
 import { RUN_STATUSES } from "./run_shapes.mjs";
-import { header, inPath, list, object, oneOf, orNull, page, query, ref, text, whole } from "./shapes.mjs";
+import { ANY_RUN_ID, header, inPath, list, object, oneOf, orNull, page, query, ref, text, whole } from "./shapes.mjs";
 
 /** @typedef {import("./answers.mjs").Operation} Operation */
 
 const tag = "Runs";
-export const run = inPath("run_id", "The id of the run. Ids of sub-workflows hold a `~`.", text("A run id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" }));
+export const run = inPath("run_id", "The id of the run. Ids of sub-workflows hold a `~`.", text("A run id.", { pattern: ANY_RUN_ID }));
 export const limit = query("limit", "The most items of the page.", whole("A number of items.", { minimum: 1, maximum: 1000, default: 100 }));
 export const cursor = query("cursor", "`next_cursor` of the previous page. Empty for the first page.", text("A cursor."));
 const position = query("cursor", "`next_cursor` of the previous page.", text("A cursor.", { pattern: "^[0-9]*$" }));
@@ -100,7 +100,7 @@ export const runPaths = {
         query("tag", "A tag of the workflow.", text("A tag of 1 to 64 bytes.", { minLength: 1, maxLength: 64 })),
         query("since", "Runs that started then or later.", moment("Unix milliseconds.")),
         query("until", "Runs that started then or earlier.", moment("Unix milliseconds.")),
-        query("parent", "The run that called it.", text("A run id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" })),
+        query("parent", "The run that called it.", text("A run id.", { pattern: ANY_RUN_ID })),
         query("id_prefix", "Ids that begin so, in the order of ids.", text("The beginning of a run id.", { pattern: "^[A-Za-z0-9._~-]{1,512}$" })),
         query("sort", "`started`: newest first. `remaining`: runs that have not ended and have a limit, nearest deadline first.", oneOf("An order.", ["started", "remaining"])),
         limit,

@@ -2,6 +2,15 @@
 
 /** @typedef {Record<string, any>} Schema */
 
+/** `.` and `..` cannot stand in a URL, so nothing that a request names is named so. */
+const NOT_DOTS = "(?!\\.{1,2}$)";
+/** Run ids that a client may choose, and names of signals and events. */
+export const NAME = `^${NOT_DOTS}[A-Za-z0-9._-]{1,128}$`;
+/** Any id that a run may have. */
+export const ANY_RUN_ID = `^${NOT_DOTS}[A-Za-z0-9._~-]{1,512}$`;
+/** Keys of breakers. */
+export const BREAKER_KEY = `^${NOT_DOTS}[A-Za-z0-9._:-]{1,128}$`;
+
 /** @param {string} description @param {Schema} [more] @returns {Schema} */
 export const text = (description, more = {}) => ({ type: "string", description, ...more });
 /** @param {string} description @param {Schema} [more] @returns {Schema} */

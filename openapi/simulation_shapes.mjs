@@ -1,5 +1,5 @@
 // The body and the answer of a simulation: src/simulate/body.rs and answer.rs.
-import { any, body, flag, length, list, millis, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
+import { any, body, flag, length, list, millis, NAME, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
 import { CLASSES } from "./run_shapes.mjs";
 
 /** @typedef {import("./shapes.mjs").Schema} Schema */
@@ -126,7 +126,7 @@ export const simulationShapes = {
       "signals?": list(
         "Signals to the run.",
         body("A signal.", {
-          name: text("The name of the signal.", { pattern: "^[A-Za-z0-9._-]{1,128}$" }),
+          name: text("The name of the signal.", { pattern: NAME }),
           "at?": length("After the start."),
           "payload?": any("What it carries."),
         }),

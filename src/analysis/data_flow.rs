@@ -328,7 +328,7 @@ fn missing_way(lint: &Lint, ways: &Ways, root: Root, first: &str, moment: Moment
     }
 }
 
-fn unknown_input(lint: &Lint, text: &str, members: &[String]) -> Option<String> {
+pub(super) fn unknown_input(lint: &Lint, text: &str, members: &[String]) -> Option<String> {
     let schema = lint.document.get("input_schema")?;
     let unknown = unknown_member(schema, members)?;
     let member = &members[unknown.depth];

@@ -17,6 +17,7 @@ mod node_bounds;
 mod price;
 mod routes;
 mod run_bounds;
+mod run_input;
 mod secrets;
 mod task_flow;
 mod uses;
@@ -50,6 +51,7 @@ pub const WARNINGS: &[&str] = &[
     "null_timeout",
     "queue_too_long",
     "runs_twice",
+    "secret_in_clear",
     "secret_to_any_host",
     "shared_write",
     "sync_outlives_run",
@@ -107,6 +109,7 @@ pub fn analyze(
     fans::check(&lint);
     deadlines::check(&lint, &deployment.settings);
     data_flow::check(&lint);
+    run_input::check(&lint);
     secrets::check(&lint, deployment.secrets.as_deref());
     let report = |pointer: &str, code, message: String| lint.warn(pointer, code, message);
     deadlines::warn_of_null(document, "", &report);

@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::analysis::uses::{Use, Uses, text_of};
 use crate::base::suggest::closest;
 use crate::base::text::shorten;
-use crate::cel::Template;
-use crate::definition::action::{Action, ActionKind};
+use crate::cel::{Expression, Template};
+use crate::definition::action::ActionKind;
 use crate::definition::path::{Path, Root};
-use crate::definition::problem::{Problems, pointer_to};
+use crate::definition::problem::Problems;
 use crate::definition::step::{Step, StepAction};
 use crate::definition::task::Task;
 
@@ -22,8 +22,8 @@ pub fn check(document: &Value, pointer: &str, report: &dyn Fn(&str, &'static str
     for step in &task.steps {
         let place = step_pointer(document, pointer, &step.reference);
         let of_step = document.pointer(place.strip_prefix(pointer).unwrap_or(""));
-        let written_set = &of_step.unwrap_or(&Value::Null)["action"]["implementation"]["set"];
-        for found in uses_of(step, &place, written_set) {
+        let action = &of_step.unwrap_or(&Value::Null)["action"];
+        for found in uses_of(step, &place, action) {
             if let Some(message) = problem_of(&found, &written) {
                 report(&found.pointer, "unwritten_path", message);
             }
@@ -53,8 +53,8 @@ fn step_pointer(document: &Value, pointer: &str, reference: &str) -> String {
     }
 }
 
-/// What a step reads before its own writes. `set` is that of its action.
-fn uses_of(step: &Step, pointer: &str, set: &Value) -> Vec<Use> {
+/// What a step reads before its own writes. `action` is null where the step only names one.
+fn uses_of(step: &Step, pointer: &str, action: &Value) -> Vec<Use> {
     let mut uses = Vec::new();
     if let Some(condition) = &step.condition {
         uses.extend(Uses::of_expression(
@@ -65,53 +65,29 @@ fn uses_of(step: &Step, pointer: &str, set: &Value) -> Vec<Use> {
     if let Some(mapping) = &step.input_mapping {
         uses.extend(Uses::of_template(mapping, &format!("{pointer}/input_mapping")));
     }
-    if let StepAction::Inline(action) = &step.action {
-        uses.extend(uses_of_action(
-            action,
-            &format!("{pointer}/action/implementation"),
-            set,
-        ));
-    }
+    uses.extend(uses_of_implementation(
+        action,
+        &format!("{pointer}/action/implementation"),
+    ));
     uses
 }
 
-fn uses_of_action(action: &Action, pointer: &str, set: &Value) -> Vec<Use> {
-    let template = |found: Option<&Template>, field: &str| {
-        found.map_or_else(Vec::new, |template| {
-            Uses::of_template(template, &format!("{pointer}/{field}"))
-        })
-    };
-    match &action.kind {
-        ActionKind::UpdateContext(mapping) => {
-            let targets = set.as_object().into_iter().flatten().map(|(target, _)| target);
-            let values = targets.zip(mapping).flat_map(|(target, (_, value))| {
-                Uses::of_template(value, &pointer_to(&format!("{pointer}/set"), target))
-            });
-            values.collect()
-        }
-        ActionKind::Assert(assert) => {
-            let mut uses = Uses::of_expression(&assert.condition, &format!("{pointer}/condition"));
-            uses.extend(template(assert.message.as_ref(), "message"));
-            uses
-        }
-        ActionKind::HttpRequest(request) => {
-            let mut uses = template(Some(&request.url), "url");
-            uses.extend(template(request.body.as_ref(), "body"));
-            uses.extend(template(request.headers.as_ref(), "headers"));
-            uses.extend(template(request.query.as_ref(), "query"));
-            uses
-        }
-        ActionKind::ServiceCall(call) => {
-            let mut uses = template(Some(&call.path), "path");
-            uses.extend(template(call.body.as_ref(), "body"));
-            uses
-        }
-        ActionKind::McpTool(_)
-        | ActionKind::LlmCall(_)
-        | ActionKind::Shell(_)
-        | ActionKind::EmitEvent(_)
-        | ActionKind::WorkflowCall(_) => Vec::new(),
+/// What the implementation of an action reads.
+pub(super) fn uses_of_implementation(action: &Value, pointer: &str) -> Vec<Use> {
+    let implementation = &action["implementation"];
+    let mut uses = Vec::new();
+    if let Ok(template) = Template::parse(implementation) {
+        uses = Uses::of_template(&template, pointer);
     }
+    // The only field that is an expression without `${}`.
+    if let ("assert", Some(condition)) = (
+        action["kind"].as_str().unwrap_or_default(),
+        implementation["condition"].as_str(),
+    ) {
+        let condition = Expression::new(condition);
+        uses.extend(Uses::of_expression(&condition, &format!("{pointer}/condition")));
+    }
+    uses
 }
 
 fn problem_of(found: &Use, written: &[Path]) -> Option<String> {

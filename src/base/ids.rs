@@ -18,9 +18,14 @@ pub fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Run ids that a client may choose: 1-128 of `A-Z a-z 0-9 - _ .`, except `.` and `..`, which a URL path cannot contain.
+/// `.` and `..`, which a URL path cannot contain: no request can name what is named so.
+pub fn is_dots(text: &str) -> bool {
+    matches!(text, "." | "..")
+}
+
+/// Run ids that a client may choose: 1-128 of `A-Z a-z 0-9 - _ .`, except `.` and `..`.
 pub fn is_run_id(text: &str) -> bool {
-    is_name(text) && !matches!(text, "." | "..")
+    is_name(text) && !is_dots(text)
 }
 
 /// Any id a run may have: one that a client chose, or the generated id of a child run. A child's id is the parent's run id

@@ -36,8 +36,13 @@ impl Limit {
     }
 }
 
-/// Parses `500ms`, `30s`, `1h30m`, `1.5h`. A number without a unit is an error, as in Go.
+/// Parses `500ms`, `30s`, `1h30m`, `1.5h` to whole milliseconds. A number without a unit is an error, as in Go.
 pub fn parse_duration(text: &str) -> Result<u64, String> {
+    Ok(parse_exact_duration(text)?.round() as u64)
+}
+
+/// Parses a duration to milliseconds and fractions of one.
+pub fn parse_exact_duration(text: &str) -> Result<f64, String> {
     let wrong = |why: &str| {
         Err(format!(
             "invalid duration \"{}\": {why}; write it like \"500ms\", \"30s\", \"2m\" or \"1h30m\"",
@@ -79,7 +84,7 @@ pub fn parse_duration(text: &str) -> Result<u64, String> {
     if total > 1e15 {
         return wrong("it is too long");
     }
-    Ok(total.round() as u64)
+    Ok(total)
 }
 
 /// Reads a duration that was computed: milliseconds, or text in Go's format.

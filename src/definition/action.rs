@@ -10,10 +10,9 @@ use crate::cel::{Expression, Template};
 use crate::definition::event::EmitEvent;
 use crate::definition::http_request::HttpRequest;
 use crate::definition::llm::{self, LlmCall};
-use crate::definition::mapping::{Mapping, read_mapping};
+use crate::definition::mapping::{Mapping, read_task_mapping};
 use crate::definition::mcp_tool::McpTool;
 use crate::definition::node::{CHILD_FAILURE_POLICIES, ChildFailurePolicy};
-use crate::definition::path::Path;
 use crate::definition::problem::Problems;
 use crate::definition::reader::Reader;
 use crate::definition::retry::RetryPolicy;
@@ -350,6 +349,9 @@ fn read_breaker(kind: Option<&ActionKind>, execution: &Reader) -> Option<Templat
         execution.report("breaker", "invalid_id", message);
         return None;
     }
+    execution
+        .problems()
+        .report_dots(&execution.pointer_of("breaker"), text);
     execution.template("breaker", BREAKER_NAMES)
 }
 
@@ -382,7 +384,7 @@ fn read_update_context(reader: &Reader) -> Option<Mapping> {
             "\"set\" is required: {\"state.x\": value, ...}",
         );
     }
-    read_mapping(reader, "set", NAMES, Path::parse_in_task)
+    read_task_mapping(reader, "set", NAMES)
 }
 
 fn read_assert(reader: &Reader) -> Option<Assert> {

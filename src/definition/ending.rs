@@ -1,6 +1,8 @@
 //! What a run does between the decision to end and its end: `compensate` of nodes, `compensation` and `on_end` of the workflow.
 //! Both kinds of work become nodes without transitions, so that their tokens are dispatched, retried and timed out like others.
 
+use serde_json::Value;
+
 use crate::base::limits;
 use crate::base::time::{Limit, MINUTE};
 use crate::definition::NOW;
@@ -77,8 +79,15 @@ fn read_statuses(reader: &Reader, known: &[(&str, EndStatus)]) -> Option<Vec<End
     if !reader.has("on") {
         return None;
     }
+    let elements = reader.array("on");
+    // Earlier builds took an empty list for never.
+    let is_empty_list = elements.is_empty() && reader.value("on").is_some_and(Value::is_array);
+    if is_empty_list && !reader.problems().is_prechecked() {
+        let message = "no end is named; name at least one, or leave \"on\" out for all of them";
+        reader.report("on", "empty_list", message);
+    }
     let mut statuses = Vec::new();
-    for element in reader.array("on") {
+    for element in elements {
         let named = known
             .iter()
             .find(|(name, _)| element.value.as_str() == Some(name));

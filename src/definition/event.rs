@@ -6,6 +6,7 @@ use crate::base::ids;
 use crate::base::text::shorten;
 use crate::cel::Template;
 use crate::definition::action::CONDITION_NAMES;
+use crate::definition::problem::UNKNOWN_FIELD;
 use crate::definition::reader::Reader;
 
 #[derive(Clone, Debug)]
@@ -26,6 +27,7 @@ impl EmitEvent {
             report_name(reader, "name", text);
             return None;
         }
+        reader.problems().report_dots(&reader.pointer_of("name"), text);
         Some(EmitEvent {
             name: reader.template("name", CONDITION_NAMES)?,
             payload,
@@ -45,11 +47,19 @@ impl Trigger {
         reader.value("timezone");
         if !reader.has("cron") {
             reader.require("event");
+            // Earlier builds ignored it.
+            if reader.has("timezone") && !reader.problems().is_prechecked() {
+                let message = "\"timezone\" means nothing here: it is reserved for schedules, which are not supported yet";
+                reader.report("timezone", UNKNOWN_FIELD, message);
+            }
         }
         let event = reader.string("event");
         if let Some(name) = event.filter(|name| !ids::is_name(name)) {
             report_name(&reader, "event", name);
         }
+        reader
+            .problems()
+            .report_dots(&reader.pointer_of("event"), event.unwrap_or_default());
         reader.finish();
         Some(Trigger {
             event: event?.to_string(),

@@ -6,6 +6,7 @@ use crate::base::time::Limit;
 use crate::cel::Expression;
 use crate::definition::NOW;
 use crate::definition::path::Path;
+use crate::definition::problem::UNKNOWN_FIELD;
 use crate::definition::reader::Reader;
 
 /// How many tokens a transition creates.
@@ -149,6 +150,14 @@ pub fn read_synchronization(reader: &Reader) -> Option<Synchronization> {
             ("fail", BranchFailurePolicy::Fail),
         ],
     );
+    if reader.has("on_branch_failure")
+        && !matches!(strategy, Some(Strategy::All) | None)
+        && !reader.problems().is_prechecked()
+    {
+        let message =
+            "\"on_branch_failure\" means nothing here: only the strategy \"all\" needs every branch";
+        reader.report("on_branch_failure", UNKNOWN_FIELD, message);
+    }
     let on_early_complete = reader.choice(
         "on_early_complete",
         &[

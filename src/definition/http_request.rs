@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::cel::Template;
 use crate::definition::action::NAMES;
 use crate::definition::reader::Reader;
+use crate::definition::typed::TypedFields;
 
 #[derive(Clone, Debug)]
 pub struct HttpRequest {
@@ -19,11 +20,13 @@ pub struct HttpRequest {
 
 impl HttpRequest {
     pub(super) fn read(reader: &Reader) -> Option<HttpRequest> {
-        let url = reader.required_template("url", NAMES);
-        let method = reader.template("method", NAMES);
-        let headers = reader.template("headers", NAMES);
-        let query = reader.template("query", NAMES);
+        let fields = TypedFields { reader, names: NAMES };
+        let url = fields.required_url("url");
+        let method = fields.method("method");
+        let headers = fields.headers("headers");
+        let query = fields.object("query");
         let body = reader.template("body", NAMES);
+        fields.check_body("GET");
         let expect_status = reader.one_or_list("expect_status", "an HTTP status (100-599)", status);
         Some(HttpRequest {
             method: method.unwrap_or_else(|| constant("GET")),

@@ -2,12 +2,12 @@
 //! translates it.
 
 use serde_json::Value;
-use url::Url;
 
-use crate::base::text::{json_type, shorten};
+use crate::base::text::shorten;
 use crate::cel::Template;
 use crate::definition::problem::pointer_to;
 use crate::definition::reader::{Element, Reader};
+use crate::definition::typed::{Mismatch, TypedFields, expected, is_constant};
 use crate::json_schema::Schema;
 
 #[derive(Clone, Debug)]
@@ -86,20 +86,13 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     reader.require("model");
     let fields = TypedFields { reader, names };
     let model = fields.text("model");
-    let base_url = fields.text("base_url");
-    if let Some(url) = reader
-        .value("base_url")
-        .and_then(Value::as_str)
-        .filter(|_| is_constant(&base_url))
-    {
-        report_invalid_url(reader, url);
-    }
+    let base_url = fields.url("base_url");
     let prompt = read_prompt(&fields);
-    let api_key = fields.text("api_key");
-    let headers = fields.checked("headers", |value| match value {
-        Value::Object(_) => Ok(()),
-        other => Err(expected("an object of headers", other)),
-    });
+    let api_key = match provider {
+        Some(Provider::WorkersAi) => None,
+        Some(Provider::OpenAi | Provider::Anthropic) | None => read_api_key(&fields),
+    };
+    let headers = fields.headers("headers");
     if provider == Some(Provider::WorkersAi) {
         report_unsupported_fields(reader);
     }
@@ -137,38 +130,16 @@ pub(super) fn read(reader: &Reader, names: &[&str]) -> Option<LlmCall> {
     })
 }
 
-/// Reads templates whose value must have a certain type. A constant is checked here, an expression by the executor.
-struct TypedFields<'a, 'r> {
-    reader: &'a Reader<'r>,
-    names: &'a [&'a str],
-}
-
-type Mismatch = (&'static str, String);
-
-impl TypedFields<'_, '_> {
-    fn text(&self, field: &'static str) -> Option<Template> {
-        self.checked(field, |value| match value {
-            Value::String(text) if text.is_empty() => Err(("wrong_type", "it is empty".into())),
-            Value::String(_) => Ok(()),
-            other => Err(expected("a string", other)),
-        })
-    }
-
-    fn checked(
-        &self,
-        field: &'static str,
-        check: impl FnOnce(&Value) -> Result<(), Mismatch>,
-    ) -> Option<Template> {
-        let template = self.reader.template(field, self.names)?;
-        let value = self.reader.value(field)?;
-        // Only a string that contains an expression is not known yet.
-        let is_known = !value.is_string() || template.is_constant();
-        if is_known && let Err((code, message)) = check(value) {
-            self.reader.report(field, code, message);
-            return None;
-        }
-        Some(template)
-    }
+/// Everyone who may read the document would see a key that stands in it.
+fn read_api_key(fields: &TypedFields) -> Option<Template> {
+    fields.checked("api_key", |value| match value {
+        // Not quoted: it may be the key itself.
+        Value::String(_) => Err((
+            "invalid_secret",
+            "write \"${secret.NAME}\", and store the key as a secret of the executor; a secret never stands in a document".into(),
+        )),
+        other => Err(expected("a string", other)),
+    })
 }
 
 fn read_prompt(fields: &TypedFields) -> Option<Prompt> {
@@ -308,22 +279,8 @@ fn report_unsupported_fields(reader: &Reader) {
     }
 }
 
-fn report_invalid_url(reader: &Reader, text: &str) {
-    let why = match Url::parse(text) {
-        Ok(url) if matches!(url.scheme(), "http" | "https") => return,
-        Ok(url) => format!("{} is neither http nor https", url.scheme()),
-        Err(error) => error.to_string(),
-    };
-    let message = format!("\"{}\" is no URL: {why}", shorten(text));
-    reader.report("base_url", "invalid_url", message);
-}
-
-fn is_constant(template: &Option<Template>) -> bool {
-    template.as_ref().is_some_and(Template::is_constant)
-}
-
 fn contains_expression(value: &Value) -> bool {
-    value.is_string() && Template::parse(value).is_ok_and(|template| !template.is_constant())
+    !is_constant(value)
 }
 
 fn within(value: &Value, max: f64) -> Result<(), Mismatch> {
@@ -336,11 +293,4 @@ fn within(value: &Value, max: f64) -> Result<(), Mismatch> {
 
 fn out_of_range(message: String) -> Mismatch {
     ("out_of_range", message)
-}
-
-fn expected(what: &str, found: &Value) -> Mismatch {
-    (
-        "wrong_type",
-        format!("expected {what}, found {}", json_type(found)),
-    )
 }

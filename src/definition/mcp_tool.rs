@@ -3,6 +3,7 @@
 use crate::cel::Template;
 use crate::definition::action::NAMES;
 use crate::definition::reader::Reader;
+use crate::definition::typed::TypedFields;
 
 #[derive(Clone, Debug)]
 pub struct McpTool {
@@ -15,10 +16,11 @@ pub struct McpTool {
 
 impl McpTool {
     pub(super) fn read(reader: &Reader) -> Option<McpTool> {
-        let server_url = reader.required_template("server_url", NAMES);
-        let tool = reader.required_template("tool", NAMES);
-        let headers = reader.template("headers", NAMES);
-        let arguments = reader.template("arguments", NAMES);
+        let fields = TypedFields { reader, names: NAMES };
+        let server_url = fields.required_url("server_url");
+        let tool = fields.required_text("tool");
+        let headers = fields.headers("headers");
+        let arguments = fields.object("arguments");
         Some(McpTool {
             server_url: server_url?,
             tool: tool?,

@@ -138,7 +138,7 @@ impl UnreadNodes {
 pub(super) fn read_nodes(reader: &Reader, names: &[&str]) -> (Vec<Node>, UnreadNodes) {
     let mut unread = UnreadNodes::default();
     let elements = reader.array("nodes");
-    if elements.is_empty() {
+    if elements.is_empty() && !reader.problems().has_errors_in(&reader.pointer_of("nodes")) {
         reader.report("nodes", "missing_field", "a workflow needs at least one node");
     }
     if elements.len() > limits::NODES {
@@ -262,7 +262,7 @@ fn report_meaningless_fields(reader: &Reader, kind: &NodeKind, adaptive: bool) {
     let (timeout, on_timeout) = match kind {
         NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => (None, None),
         NodeKind::Gate(_) => (
-            None,
+            has_gate_limit(reader).then_some("the gate has a \"timeout\" of its own; leave one of both out"),
             Some("what follows a gate's timeout is \"on_timeout\" inside \"gate\""),
         ),
         NodeKind::Wait(wait) => match **wait {
@@ -309,6 +309,14 @@ fn report_meaningless_fields(reader: &Reader, kind: &NodeKind, adaptive: bool) {
             );
         }
     }
+}
+
+/// The gate says itself how long it waits, also with `null`.
+fn has_gate_limit(reader: &Reader) -> bool {
+    let gate = reader.value("gate");
+    ["timeout", "timeout_ms"]
+        .iter()
+        .any(|field| gate.is_some_and(|gate| gate.get(field).is_some()))
 }
 
 fn read_kind(reader: &Reader, forms: &[&'static str], names: &[&str]) -> Option<NodeKind> {

@@ -10,6 +10,7 @@ use crate::base::suggest::closest;
 use crate::base::text::shorten;
 use crate::cel::{Template, TextPart};
 use crate::definition::event_kinds::EVENT_KINDS;
+use crate::definition::http::is_token;
 use crate::definition::problem::Problems;
 use crate::definition::reader::{Element, Reader, read_template};
 use crate::definition::secret::SECRET;
@@ -282,7 +283,7 @@ fn read_headers(reader: &Reader) -> Option<Vec<(String, String)>> {
                 .problems()
                 .report(&element.pointer, "invalid_header", message)
         };
-        if !is_header_name(&name) {
+        if !is_token(&name) {
             report("this is no name of a header: letters, digits and -".into());
         } else if FIXED_HEADERS.contains(&name.as_str()) {
             report(format!(
@@ -299,14 +300,6 @@ fn read_headers(reader: &Reader) -> Option<Vec<(String, String)>> {
         }
     }
     Some(headers)
-}
-
-fn is_header_name(text: &str) -> bool {
-    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
 /// `None` after a problem, `Some(None)` without a secret.

@@ -1,8 +1,10 @@
 //! The problems of a document, each with its JSON pointer.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::base::ids;
 use crate::base::ordered::sort_by;
 use crate::definition::timeouts::TimeoutRules;
 
@@ -32,6 +34,8 @@ pub enum Severity {
 #[derive(Debug, Default)]
 pub struct Problems {
     found: RefCell<Vec<Problem>>,
+    /// The lists of known fields that messages have, each with the pointer of the problem that has it.
+    lists: RefCell<BTreeMap<String, String>>,
     is_prechecked: bool,
     rules: TimeoutRules,
 }
@@ -49,9 +53,9 @@ impl Problems {
     /// bounds apply, so that later changes to the deployment's rules do not make it unreadable.
     pub fn prechecked() -> Self {
         Problems {
-            found: RefCell::default(),
             is_prechecked: true,
             rules: TimeoutRules::WIDEST,
+            ..Problems::default()
         }
     }
 
@@ -61,6 +65,16 @@ impl Problems {
 
     pub fn is_prechecked(&self) -> bool {
         self.is_prechecked
+    }
+
+    /// Reports a name that no request can name. A document that an earlier build stored may have it.
+    pub fn report_dots(&self, pointer: &str, name: &str) {
+        if ids::is_dots(name) && !self.is_prechecked {
+            let message = format!(
+                "no request can name \"{name}\", because a URL cannot contain it; choose another name"
+            );
+            self.report(pointer, "invalid_id", message);
+        }
     }
 
     pub fn report(&self, pointer: &str, code: &'static str, message: impl Into<String>) {
@@ -102,6 +116,19 @@ impl Problems {
         errors.any(is_in)
     }
 
+    /// Whether the problem at `pointer` is the one whose message has this list of known fields: in a document with many unknown fields
+    /// each list is there once. A part of a document may be read twice, with the same problems.
+    pub fn is_first_list(&self, list: &str, pointer: &str) -> bool {
+        let mut lists = self.lists.borrow_mut();
+        match lists.get(list) {
+            Some(first) => first == pointer,
+            None => {
+                lists.insert(list.to_string(), pointer.to_string());
+                true
+            }
+        }
+    }
+
     /// Takes back a problem that turned out to be the consequence of another one.
     pub fn retract(&self, pointer: &str, code: &'static str) {
         let is_meant = |problem: &Problem| problem.pointer == pointer && problem.code == code;
@@ -121,7 +148,11 @@ impl Problems {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.pointer, self.message)
+        match self.pointer.as_str() {
+            // The document as a whole.
+            "" => write!(f, "{}", self.message),
+            pointer => write!(f, "{pointer}: {}", self.message),
+        }
     }
 }
 

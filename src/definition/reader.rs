@@ -9,13 +9,10 @@ use serde_json::{Map, Value};
 use crate::base::ids;
 use crate::base::suggest::{closest, known_names};
 use crate::base::text::{json_type, shorten};
-use crate::base::time::{Limit, format_duration, parse_length};
+use crate::base::time::{Limit, format_duration, parse_exact_duration, parse_length};
 use crate::cel::{Expression, Template};
 use crate::definition::problem::{MISSING_FIELD, Problems, UNKNOWN_FIELD, pointer_to};
 use crate::json_schema::Schema;
-
-/// After this many problems, messages no longer list the known fields: a document can have a hundred thousand unknown ones.
-const LISTS_OF_KNOWN_FIELDS_MAX: usize = 100;
 
 pub struct Reader<'a> {
     object: &'a Map<String, Value>,
@@ -165,6 +162,14 @@ impl<'a> Reader<'a> {
                 return Limit::Unset;
             }
             (Some(Value::Null), None) | (None, Some(Value::Null)) => return Limit::Never,
+            // Earlier builds made a whole millisecond of half a one.
+            (Some(Value::String(text)), None)
+                if is_below_millisecond(text) && !self.problems.is_prechecked() =>
+            {
+                let message = format!("\"{}\" is shorter than 1ms", shorten(text));
+                self.report(name, "out_of_range", message);
+                return Limit::Unset;
+            }
             (Some(text @ Value::String(_)), None) => match parse_length(text) {
                 Ok(millis) => (name, millis),
                 Err(message) => {
@@ -394,9 +399,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reports every unknown field, with the closest name and all known ones.
+    /// Reports every unknown field with the closest name, and the first one of its kind of object with all known names.
     pub fn finish(self) {
         let known = self.known.borrow();
+        let mut list = None;
         for field in self.object.keys() {
             if known.contains(&field.as_str()) {
                 continue;
@@ -407,10 +413,12 @@ impl<'a> Reader<'a> {
                 // It is there, under a wrong name.
                 self.problems.retract(&self.pointer_of(name), MISSING_FIELD);
             }
-            if self.problems.count() < LISTS_OF_KNOWN_FIELDS_MAX {
-                message += &format!(" {}", known_names(&known));
+            let pointer = self.pointer_of(field);
+            let list = list.get_or_insert_with(|| known_names(&known));
+            if self.problems.is_first_list(list, &pointer) {
+                message += &format!(" {list}");
             }
-            self.report(field, UNKNOWN_FIELD, message);
+            self.problems.report(&pointer, UNKNOWN_FIELD, message);
         }
     }
 
@@ -466,6 +474,10 @@ pub fn read_expression(
 fn bare_expression(source: &str) -> Option<&str> {
     let inside = source.trim().strip_prefix("${")?.strip_suffix('}')?;
     Some(inside.trim())
+}
+
+fn is_below_millisecond(duration: &str) -> bool {
+    parse_exact_duration(duration).is_ok_and(|millis| millis > 0.0 && millis < 1.0)
 }
 
 fn is_negative(value: &Value) -> bool {

@@ -187,6 +187,14 @@ fn call_pointer(workflow: &Value, id: &str) -> String {
     if let Some(node) = position("nodes", &|node| node["workflow_id"].as_str() == Some(id)) {
         return format!("/nodes/{node}/workflow_id");
     }
+    if let Some(node) = position("nodes", &|node| {
+        node["compensate"]["workflow_id"].as_str() == Some(id)
+    }) {
+        return format!("/nodes/{node}/compensate/workflow_id");
+    }
+    if let Some(handler) = position("on_end", &|handler| handler["workflow_id"].as_str() == Some(id)) {
+        return format!("/on_end/{handler}/workflow_id");
+    }
     let calls = |action: &Value| action["implementation"]["workflow_id"].as_str() == Some(id);
     if let Some(action) = position("actions", &calls) {
         return format!("/actions/{action}/implementation/workflow_id");

@@ -4,6 +4,7 @@ use crate::cel::Template;
 use crate::definition::action::NAMES;
 use crate::definition::http_request::constant;
 use crate::definition::reader::Reader;
+use crate::definition::typed::{TypedFields, read_binding};
 
 #[derive(Clone, Debug)]
 pub struct ServiceCall {
@@ -16,13 +17,16 @@ pub struct ServiceCall {
 
 impl ServiceCall {
     pub(super) fn read(reader: &Reader) -> Option<ServiceCall> {
-        let binding = reader.required_string("binding");
-        let path = reader.template("path", NAMES);
-        let method = reader.template("method", NAMES);
-        let headers = reader.template("headers", NAMES);
+        let fields = TypedFields { reader, names: NAMES };
+        reader.require("binding");
+        let binding = read_binding(reader, "binding");
+        let path = fields.string("path");
+        let method = fields.method("method");
+        let headers = fields.headers("headers");
         let body = reader.template("body", NAMES);
+        fields.check_body("POST");
         Some(ServiceCall {
-            binding: binding?.to_string(),
+            binding: binding?,
             path: path.unwrap_or_else(|| constant("/")),
             method: method.unwrap_or_else(|| constant("POST")),
             headers,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::cel::Template;
 use crate::definition::action::NAMES;
 use crate::definition::reader::Reader;
+use crate::definition::typed::{TypedFields, read_binding};
 
 #[derive(Clone, Debug)]
 pub struct Shell {
@@ -29,11 +30,12 @@ pub enum Runner {
 
 impl Shell {
     pub(super) fn read(reader: &Reader) -> Option<Shell> {
-        let runner = read_runner(reader);
-        let command = reader.required_template("command", NAMES);
-        let template = |field| reader.template(field, NAMES);
-        let (headers, args, env) = (template("headers"), template("args"), template("env"));
-        let (cwd, stdin) = (template("cwd"), template("stdin"));
+        let fields = TypedFields { reader, names: NAMES };
+        let runner = read_runner(&fields);
+        let command = fields.required_text("command");
+        let headers = fields.headers("headers");
+        let (args, env) = (fields.list("args"), fields.object("env"));
+        let (cwd, stdin) = (fields.string("cwd"), reader.template("stdin", NAMES));
         let expect_exit = reader.one_or_list("expect_exit", "an exit code (0-255)", exit_code);
         Some(Shell {
             runner: runner?,
@@ -48,11 +50,12 @@ impl Shell {
     }
 }
 
-fn read_runner(reader: &Reader) -> Option<Runner> {
-    let binding = reader.string("binding");
-    let url = reader.template("url", NAMES);
+fn read_runner(fields: &TypedFields) -> Option<Runner> {
+    let reader = fields.reader;
+    let binding = read_binding(reader, "binding");
+    let url = fields.url("url");
     match (reader.has("binding"), reader.has("url")) {
-        (true, false) => binding.map(|name| Runner::Binding(name.to_string())),
+        (true, false) => binding.map(Runner::Binding),
         (false, true) => url.map(Runner::Url),
         (true, true) => {
             reader.report(

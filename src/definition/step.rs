@@ -8,9 +8,8 @@ use crate::base::time::Limit;
 use crate::cel::{Expression, Template};
 use crate::definition::NOW;
 use crate::definition::action::{Action, ActionKind};
-use crate::definition::mapping::{Mapping, read_mapping};
-use crate::definition::path::Path;
-use crate::definition::problem::Problems;
+use crate::definition::mapping::{Mapping, read_task_mapping};
+use crate::definition::problem::{Problems, UNKNOWN_FIELD};
 use crate::definition::reader::{Element, Reader};
 
 #[derive(Clone, Debug)]
@@ -81,7 +80,7 @@ const NAMES_WITH_RESULT: &[&str] = &["input", "state", "output", NOW, "result"];
 
 pub(super) fn read_steps(reader: &Reader) -> Vec<Step> {
     let elements = reader.array("steps");
-    if elements.is_empty() {
+    if elements.is_empty() && !reader.problems().has_errors_in(&reader.pointer_of("steps")) {
         reader.report("steps", "missing_field", "a task needs at least one step");
     }
     if elements.len() > limits::STEPS {
@@ -151,7 +150,7 @@ fn read_step(element: &Element, position: usize, problems: &Problems) -> Option<
         None => format!("step-{}", position + 1),
     };
     let input_mapping = reader.template("input_mapping", NAMES);
-    let output_mapping = read_mapping(&reader, "output_mapping", NAMES_WITH_RESULT, Path::parse_in_task);
+    let output_mapping = read_task_mapping(&reader, "output_mapping", NAMES_WITH_RESULT);
     let condition = read_condition(&reader);
     let on_failure = reader.choice("on_failure", STEP_FAILURE_POLICIES);
     let timeout_override = reader.limit("timeout_override", "timeout_override_ms");
@@ -180,6 +179,11 @@ fn read_step_action(reader: &Reader) -> Option<StepAction> {
             version: version.map(|number| number as u64),
         }),
         (false, Some(action)) => {
+            // Earlier builds ignored it.
+            if reader.has("action_version") && !reader.problems().is_prechecked() {
+                let message = "\"action_version\" means nothing here: it is the version of an \"action_id\"";
+                reader.report("action_version", UNKNOWN_FIELD, message);
+            }
             let action = Action::read(action, &reader.pointer_of("action"), false, reader.problems())?;
             Some(StepAction::Inline(Box::new(action)))
         }

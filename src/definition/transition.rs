@@ -112,6 +112,10 @@ fn read_transition(
     let priority = reader.integer("priority", -1_000_000, 1_000_000).unwrap_or(0);
     let condition = reader.expression("condition", names);
     let iterations_max = reader.object("loop_config").and_then(|config| {
+        // Earlier builds took an empty object for none.
+        if !reader.problems().is_prechecked() {
+            config.require("max_iterations");
+        }
         let max = config.integer("max_iterations", 1, 1_000_000);
         config.finish();
         max.map(|number| number as u64)

@@ -79,7 +79,7 @@ pub fn read_gate(reader: Reader, names: &[&str]) -> Gate {
     }
     if !reader.has("choices") {
         choices = vec!["approve".into(), "reject".into()];
-    } else if choices.is_empty() {
+    } else if choices.is_empty() && !reader.problems().has_errors_in(&reader.pointer_of("choices")) {
         reader.report("choices", "missing_field", "a gate needs at least one choice");
     }
     let on_timeout = reader.choice(
@@ -148,6 +148,9 @@ pub fn read_wait(reader: Reader, names: &[&str]) -> Option<Wait> {
     let sleep = read_sleep(&reader, names);
     let until = read_until(&reader, names);
     let signal = reader.string("signal");
+    reader
+        .problems()
+        .report_dots(&reader.pointer_of("signal"), signal.unwrap_or_default());
     let timeout = reader.limit("timeout", "timeout_ms");
     let on_timeout = reader.choice(
         "on_timeout",

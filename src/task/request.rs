@@ -6,6 +6,9 @@ use url::Url;
 use crate::base::failure::Failure;
 use crate::base::trace::TRACEPARENT;
 use crate::cel::{Scope, Template};
+use crate::definition::http::{
+    self, CONNECTION_HEADERS, CREDENTIALS, UrlProblem, breaks_out, has_no_body, is_token,
+};
 use crate::definition::http_request::HttpRequest;
 use crate::definition::service_call::ServiceCall;
 use crate::task::context::plain;
@@ -25,19 +28,6 @@ const USUAL_METHODS: &[&str] = &["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "P
 
 /// The URL to which the result of an async action is to be posted.
 pub const CALLBACK_HEADER: &str = "curfew-callback-url";
-
-/// Headers of the connection, which only the platform writes.
-const CONNECTION_HEADERS: &[&str] = &[
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "keep-alive",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 impl Outgoing {
     pub fn http_request(request: &HttpRequest, call: &ActionCall, key: &str) -> Result<Outgoing, Failure> {
@@ -143,9 +133,7 @@ impl Outgoing {
     pub(super) fn set_header(&mut self, name: &str, value: &str) -> Result<(), Failure> {
         let name = name.to_ascii_lowercase();
         let value = value.trim_matches([' ', '\t']);
-        // A line break in a value would start another header or request.
-        let breaks_out = value.chars().any(|c| c.is_control() && c != '\t');
-        if !is_token(&name) || breaks_out {
+        if !is_token(&name) || breaks_out(value) {
             return Err(Failure::validation(
                 "invalid_header",
                 format!("header \"{name}\" has an invalid name or value"),
@@ -164,18 +152,13 @@ impl Outgoing {
 }
 
 pub(super) fn parse_url(text: &str) -> Result<Url, Failure> {
-    let wrong = |why: String| Failure::validation("invalid_url", format!("\"{text}\" is no URL: {why}"));
-    let url = Url::parse(text).map_err(|error| wrong(error.to_string()))?;
-    match url.scheme() {
-        "http" | "https" => {}
-        scheme => return Err(wrong(format!("{scheme} is neither http nor https"))),
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        // The URL is not quoted, because it holds a password.
-        let message = "the url holds a user or a password; write an \"authorization\" header instead";
-        return Err(Failure::validation("invalid_url", message));
-    }
-    Ok(url)
+    http::parse_url(text).map_err(|problem| {
+        let message = match problem {
+            UrlProblem::Invalid(why) => format!("\"{text}\" is no URL: {why}"),
+            UrlProblem::Credentials => CREDENTIALS.into(),
+        };
+        Failure::validation("invalid_url", message)
+    })
 }
 
 fn add_query(url: &mut Url, pairs: Map<String, Value>) {
@@ -210,18 +193,6 @@ fn parse_method(written: &str) -> Result<String, Failure> {
         true => upper,
         false => written.to_string(),
     })
-}
-
-fn has_no_body(method: &str) -> bool {
-    method.eq_ignore_ascii_case("GET") || method.eq_ignore_ascii_case("HEAD")
-}
-
-fn is_token(text: &str) -> bool {
-    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
 pub(super) fn render(template: &Template, scope: &Scope, field: &str) -> Result<Value, Failure> {

@@ -219,3 +219,82 @@ fn secrets_are_looked_for_in_every_kind_of_work() {
     );
     check(document(quiet, json!([])), &[]);
 }
+
+/// Without a mapping of its node a task reads the run's input.
+#[test]
+fn what_work_reads_of_the_runs_input_is_looked_up_in_its_schema() {
+    let schema = json!({"type": "object", "properties": {"base_url": {"type": "string"}}});
+    let action = |implementation: Value| json!([{"id": "call", "kind": "http_request", "implementation": implementation, "execution": {"timeout": "5s"}}]);
+    let with = |node: Value, actions: Value| json!({"input_schema": schema, "timeout": "1h", "nodes": [node], "actions": actions});
+    let wrong = action(json!({"url": "${input.base_ulr}/x", "headers": {"x": "${input.base_url}"}}));
+    let plain = json!({"id": "a", "action_id": "call"});
+    check(
+        with(plain.clone(), wrong.clone()),
+        &["unwritten_path /actions/2/implementation/url"],
+    );
+    check(
+        with(plain.clone(), action(json!({"url": "${input.base_url}"}))),
+        &[],
+    );
+    // The input is what the mapping makes of it.
+    let mapped = json!({"id": "a", "action_id": "call", "input_mapping": {"base_ulr": "${input.base_url}"}});
+    check(with(mapped, wrong.clone()), &[]);
+    // Nothing is known of the input.
+    let mut open = with(plain, wrong.clone());
+    open["input_schema"] = Value::Null;
+    check(open, &[]);
+    let steps = json!([
+        {"action_id": "call"},
+        {"ref": "mapped", "action_id": "call", "input_mapping": {"base_ulr": "${input.bas_url}"}},
+        {"ref": "checked", "condition": "input.bse_url != ''",
+            "action": {"kind": "assert", "implementation": {"condition": "input.base == ''"}}},
+        {"ref": "asked", "action": {"kind": "assert", "implementation": {"condition": "!has(input.other)"}}},
+        {"ref": "emitted", "action": {"kind": "emit_event", "implementation": {"name": "x", "payload": "${input.url}"}}},
+    ]);
+    let mut document = with(json!({"id": "a", "task_id": "t", "timeout": "10m"}), wrong);
+    document["tasks"] = json!([{"id": "t", "steps": steps}]);
+    check(
+        document,
+        &[
+            "unwritten_path /actions/2/implementation/url",
+            "unwritten_path /tasks/0/steps/1/input_mapping/base_ulr",
+            "unwritten_path /tasks/0/steps/2/action/implementation/condition",
+            "unwritten_path /tasks/0/steps/2/condition",
+            "unwritten_path /tasks/0/steps/4/action/implementation/payload",
+        ],
+    );
+}
+
+/// A document of the catalogue is not shown in the workflow, so the place is the reference.
+#[test]
+fn a_wrong_path_in_the_catalogue_is_reported_where_it_is_named() {
+    let reference = |kind, id: &str| Reference {
+        kind,
+        id: id.into(),
+        version: None,
+    };
+    let stored = |content: Value| Some(CatalogueDocument { version: 1, content });
+    let mut library = library();
+    let action = json!({"id": "call", "kind": "service_call", "implementation": {"binding": "PEER", "path": "/${input.idd}"},
+        "execution": {"timeout": "5s"}});
+    let task = json!({"id": "t", "timeout": "1m", "steps": [{"action_id": "call"}]});
+    library.insert(reference(DocumentKind::Actions, "call"), stored(action));
+    library.insert(reference(DocumentKind::Tasks, "t"), stored(task));
+    let document = json!({"id": "w", "input_schema": {"properties": {"id": {}}}, "timeout": "1h",
+        "nodes": [{"id": "a", "action_id": "call"}, {"id": "b", "task_id": "t"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b"}]});
+    let analysis = analysis_in(&document, &library);
+    assert_eq!(
+        codes(&analysis),
+        [
+            ("unwritten_path", "/nodes/0/action_id"),
+            ("unwritten_path", "/nodes/1/task_id")
+        ]
+    );
+    let message = &analysis.warnings[0].message;
+    assert_eq!(
+        message,
+        "input_schema does not know \"idd\" of \"input.idd\"; did you mean \"id\"?; without an \"input_mapping\" the node \"a\" \
+         gives its work the run's input"
+    );
+}

@@ -185,7 +185,8 @@ fn limits_of_a_node_depend_on_what_it_runs() {
         );
     }
     for waits in [
-        json!({"gate": {"timeout": "72h"}, "timeout": "72h"}),
+        json!({"gate": {"timeout": "72h"}}),
+        json!({"gate": {}, "timeout": "72h"}),
         json!({"wait": {"sleep": "72h"}, "timeout": null}),
     ] {
         flow(json!({"nodes": [with(json!({"id": "a"}), waits)]}), &[]);

@@ -107,7 +107,7 @@ fn constant_fields_are_type_checked() {
         ),
         (
             json!({"base_url": 7}),
-            "/base_url wrong_type: expected a string, found a number",
+            "/base_url wrong_type: expected a URL like",
         ),
         (
             json!({"max_tokens": 0}),

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod cacheable;
+mod constants;
 mod documents;
 mod events;
 mod execution;
@@ -10,6 +11,7 @@ mod hard_limits;
 mod inline;
 mod kinds;
 mod llm;
+mod meaningless;
 mod mutations;
 pub use mutations::{examples, mutate};
 mod notify;

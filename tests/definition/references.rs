@@ -259,3 +259,31 @@ fn a_task_has_at_most_a_hundred_steps() {
         &["/steps limit_exceeded: 101 steps; the limit is 100"],
     );
 }
+
+#[test]
+fn an_unknown_workflow_is_reported_at_the_field_that_names_it() {
+    let library = Library::from([(reference(DocumentKind::Workflows, "gone", None), None)]);
+    let call = json!({"workflow_id": "gone"});
+    let action = json!({"id": "set", "kind": "update_context", "implementation": {"set": {"x": 1}}});
+    for (document, pointer) in [
+        (
+            json!({"nodes": [{"id": "a"}], "on_end": [{"action_id": "set"}, call]}),
+            "/on_end/1/workflow_id",
+        ),
+        (
+            json!({"nodes": [{"id": "a", "action_id": "set", "compensate": call}]}),
+            "/nodes/0/compensate/workflow_id",
+        ),
+        (
+            json!({"nodes": [{"id": "a", "workflow_id": "gone"}]}),
+            "/nodes/0/workflow_id",
+        ),
+    ] {
+        let mut document = document;
+        document["id"] = json!("w");
+        document["actions"] = json!([action]);
+        let problems = problems_of(DocumentKind::Workflows, &document, &library);
+        let found: Vec<(&str, &str)> = problems.iter().map(|it| (it.pointer.as_str(), it.code)).collect();
+        assert_eq!(found, [(pointer, "unknown_reference")]);
+    }
+}

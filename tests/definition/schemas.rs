@@ -34,11 +34,6 @@ const BEYOND: &[&str] = &[
     "empty_loop",
     "inline_not_pure",
     "invalid_expression",
-    "invalid_moment",
-    "invalid_schema",
-    "invalid_secret",
-    "invalid_target",
-    "invalid_url",
     "over_hard_limit",
     "quorum_too_large",
     "under_minimum",
@@ -51,11 +46,27 @@ const BEYOND: &[&str] = &[
 
 fn is_beyond(problem: &Problem, document: &Value) -> bool {
     let value = document.pointer(&problem.pointer).unwrap_or(&Value::Null);
+    let text = value.as_str().unwrap_or_default();
+    let holds_expression = text.contains("${");
     match problem.code {
-        // The length of a duration that is a text: "0s".
-        "out_of_range" => value.is_string(),
+        // The length of a duration that is a text: "0.5ms", "99999h".
+        "out_of_range" => text.contains(|c: char| ('1'..='9').contains(&c)),
         // A text that begins an expression, and does not end it.
-        "wrong_type" => value.as_str().is_some_and(|text| text.contains("${")),
+        "wrong_type" | "invalid_method" => holds_expression,
+        // Where a secret may stand is a rule of expressions.
+        "invalid_secret" => holds_expression,
+        // The host, the port and a password of an address.
+        "invalid_url" => holds_expression || text.trim_start().to_ascii_lowercase().starts_with("http"),
+        // The grammar of regular expressions, and references of a schema into itself.
+        "invalid_schema" => [
+            "pattern",
+            "$ref",
+            "leads to nothing",
+            "refers back",
+            "nests deeper",
+        ]
+        .iter()
+        .any(|part| problem.message.contains(part)),
         // A timeout is retried by `on_timeout` only.
         "invalid_choice" => problem.pointer.contains("/retry_on/") && value == "timeout",
         code => BEYOND.contains(&code),
@@ -213,6 +224,129 @@ fn examples_fit_their_schemas() {
         }
     }
     assert!(count > 40, "{count} examples");
+}
+
+/// What a schema can say is said there, so that an editor marks it while it is written.
+#[test]
+fn schemas_refuse_what_an_editor_can_mark() {
+    let node = |node: Value| (DocumentKind::Workflows, json!({"id": "w", "nodes": [node]}));
+    let workflow = |more: Value| {
+        let mut document = json!({"id": "w", "nodes": [{"id": "a"}]});
+        for (name, field) in more.as_object().into_iter().flatten() {
+            document[name] = field.clone();
+        }
+        (DocumentKind::Workflows, document)
+    };
+    let schema = |schema: Value| workflow(json!({ "input_schema": schema }));
+    let target = |target: &str| node(json!({"id": "a", "output_mapping": {target: 1}}));
+    let written = |target: &str| {
+        let action = json!({"kind": "update_context", "implementation": {"set": {target: 1}}});
+        (
+            DocumentKind::Tasks,
+            json!({"id": "t", "steps": [{"action": action, "output_mapping": {target: 1}}]}),
+        )
+    };
+    let notified = |more: Value| {
+        let mut notify = json!({"on": ["run_failed"], "url": "https://a.example/"});
+        for (name, field) in more.as_object().into_iter().flatten() {
+            notify[name] = field.clone();
+        }
+        workflow(json!({"notify": [notify]}))
+    };
+    let wait = |wait: Value| node(json!({"id": "a", "wait": wait}));
+    let action = |kind: &str, implementation: Value| {
+        let document = json!({"id": "a", "kind": kind, "implementation": implementation});
+        (DocumentKind::Actions, document)
+    };
+    let deep = |names: usize| vec!["x"; names].join(".");
+    let schemas = Schemas::new();
+    for (kind, document) in [
+        schema(json!({"type": "objekt"})),
+        schema(json!({"typo": 1})),
+        schema(json!({"minLength": -1})),
+        schema(json!({"items": [{}]})),
+        schema(json!({"unevaluatedProperties": false})),
+        schema(json!({"format": 5})),
+        schema(json!({"properties": {"a": {"minimum": "1"}}})),
+        schema(json!({"$ref": "other.json"})),
+        schema(json!({"anyOf": []})),
+        target("x.y"),
+        target("state"),
+        target("input.x"),
+        target("state.a..b"),
+        target(&format!("state.{}", deep(17))),
+        written("input.x"),
+        written("state"),
+        written("_branch.output"),
+        written("a..b"),
+        written(&deep(17)),
+        wait(json!({"until": "tomorrow"})),
+        wait(json!({"until": "2026-12-01"})),
+        wait(json!({"sleep": "0s"})),
+        wait(json!({"sleep": "${input.x}s"})),
+        wait(json!({"signal": ".."})),
+        notified(json!({"url": "ftp://a.example/"})),
+        notified(json!({"secret": "plain"})),
+        notified(json!({"headers": {"Content-Type": "text/plain"}})),
+        notified(json!({"headers": {"x": "a\nb"}})),
+        workflow(json!({"notify": []})),
+        workflow(json!({"timeout": "0s"})),
+        workflow(json!({"compensation": {"on": []}})),
+        workflow(json!({"trigger": {"event": "."}})),
+        workflow(json!({"trigger": {"event": "x", "timezone": "UTC"}})),
+        node(json!({"id": "a", "gate": {"timeout": "1h"}, "timeout": "2h"})),
+        action("http_request", json!({"url": "x y"})),
+        action("http_request", json!({"url": "https://a.example/", "body": {}})),
+        action(
+            "http_request",
+            json!({"url": "https://a.example/", "headers": {"Host": "x"}}),
+        ),
+        action(
+            "llm_call",
+            json!({"provider": "openai", "model": "m", "prompt": "p", "base_url": "x y"}),
+        ),
+        action(
+            "llm_call",
+            json!({"provider": "openai", "model": "m", "prompt": "p", "api_key": "sk-live"}),
+        ),
+    ] {
+        assert!(
+            !schemas.problems(kind, &document).is_empty(),
+            "the schema accepts {document}"
+        );
+        assert!(
+            !problems_of_reader(kind, &document).is_empty(),
+            "the reader accepts {document}"
+        );
+    }
+    for (kind, document) in [
+        schema(
+            json!({"$schema": "x", "type": ["object", "null"], "properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": true},
+            "additionalProperties": false, "dependentRequired": {"a": ["b"]}, "items": {"const": 1}, "enum": []}),
+        ),
+        target("state.x y.z"),
+        target("_branch.output"),
+        target(&format!("output.{}", deep(16))),
+        written("y"),
+        written("inputs.x"),
+        written(&deep(16)),
+        wait(json!({"until": "2026-12-01T09:00:00.5+01:00"})),
+        wait(json!({"until": "${input.date}T09:00:00Z"})),
+        wait(json!({"sleep": "${input.x}"})),
+        wait(json!({"sleep": "0.5s"})),
+        wait(json!({"signal": "..."})),
+        notified(json!({"url": "${secret.URL}", "secret": "${ secret.KEY }", "headers": {"X-Team": "a\tb"}})),
+        action(
+            "http_request",
+            json!({"url": "HTTP://a.example/", "method": "Put", "body": {}}),
+        ),
+        action(
+            "http_request",
+            json!({"url": "${input.url}", "headers": "${input.headers}", "body": "${input.body}"}),
+        ),
+    ] {
+        assert_eq!(schemas.compare(kind, &document), Ok(true));
+    }
 }
 
 #[test]

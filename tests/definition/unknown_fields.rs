@@ -158,7 +158,9 @@ fn every_object_names_the_nearest_field_and_lists_the_known_ones() {
                 read.insert(known);
             }
         }
-        let schema: Value = serde_json::from_str(contract::schema(kind)).expect("a schema is JSON");
+        let mut schema: Value = serde_json::from_str(contract::schema(kind)).expect("a schema is JSON");
+        // The room of JSON Schemas reads it, with messages of its own.
+        schema["$defs"]["schema"].take();
         let mut closed = BTreeSet::new();
         closed_objects(&schema, &mut closed);
         let unread: Vec<_> = closed.difference(&read).collect();

@@ -322,3 +322,95 @@ fn golden_views_have_their_shapes() {
     }
     assert_eq!(seen.len(), SHAPES.len(), "{seen:?}");
 }
+
+/// Every schema below a value, with its place.
+fn visit(value: &Value, place: &str, each: &mut dyn FnMut(&str, &Value)) {
+    each(place, value);
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                visit(field, &format!("{place}/{name}"), each);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| visit(item, place, each)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Generators of clients stumble over `true` and `false` as the schema of a field.
+#[test]
+fn every_field_has_an_object_as_its_schema() {
+    let mut wrong = Vec::new();
+    visit(&document(), "", &mut |place, value| {
+        let properties = value.get("properties").and_then(Value::as_object);
+        let is_boolean = |(_, schema): &(&String, &Value)| schema.is_boolean();
+        let boolean = properties.into_iter().flatten().filter(is_boolean);
+        wrong.extend(boolean.map(|(name, _)| format!("{place}/{name}")));
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn an_extension_is_exactly_one_of_its_three_forms() {
+    let document = document();
+    let schema = &document["components"]["schemas"]["ExtendBody"];
+    let validator = jsonschema::draft202012::new(schema).expect("a schema");
+    for right in [
+        json!({"by": "10m"}),
+        json!({"by_ms": 5, "until": null}),
+        json!({"until": 5}),
+    ] {
+        assert!(validator.is_valid(&right), "{right}");
+        assert_eq!(Control::Extend.check(&right).err(), None, "{right}");
+    }
+    for wrong in [
+        json!({}),
+        json!({"by": "10m", "by_ms": 5}),
+        json!({"by": "10m", "until": 5}),
+        json!({"by_ms": 5, "until": 5}),
+    ] {
+        assert!(!validator.is_valid(&wrong), "{wrong}");
+    }
+}
+
+#[test]
+fn items_of_a_batch_refer_to_their_shape() {
+    let items = &document()["components"]["schemas"]["BatchBody"]["properties"]["items"]["items"];
+    assert_eq!(items["anyOf"][0]["$ref"], "#/components/schemas/BatchItem");
+}
+
+/// A URL cannot contain them, whatever a client encodes.
+#[test]
+fn no_path_has_a_dot_or_two_as_a_part() {
+    let document = document();
+    let mut seen = 0;
+    for call in calls(&document) {
+        for parameter in call.operation["parameters"].as_array().into_iter().flatten() {
+            let schema = &parameter["schema"];
+            if parameter["in"] != "path" || schema["pattern"].is_null() {
+                continue;
+            }
+            let validator = jsonschema::draft202012::new(schema).expect("a schema");
+            let place = format!("{} {}", call.name(), parameter["name"]);
+            for dots in [".", ".."] {
+                assert!(!validator.is_valid(&json!(dots)), "{place} allows {dots}");
+            }
+            for name in ["...", ".a", "a.b", "x"] {
+                assert!(validator.is_valid(&json!(name)), "{place} refuses {name}");
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen} parameters");
+}
+
+#[test]
+fn sentences_have_the_right_article() {
+    let begins_with_vowel = |word: &str| word.starts_with(['a', 'e', 'i', 'o']);
+    for call in calls(&document()) {
+        let summary = text(&call.operation["summary"]);
+        let words: Vec<&str> = summary.split(' ').collect();
+        let is_wrong = |pair: &[&str]| pair[0] == "a" && begins_with_vowel(pair[1]);
+        assert!(!words.windows(2).any(is_wrong), "{summary}");
+    }
+}

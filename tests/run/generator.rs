@@ -154,6 +154,9 @@ fn fan(
         "on_branch_failure": *rng.pick(&["fail", "proceed_with_available"]),
         "on_early_complete": *rng.pick(&["abandon", "cancel", "allow_late_merge"]),
     });
+    if join["strategy"] != json!("all") {
+        join["on_branch_failure"] = Value::Null;
+    }
     match rng.below(4) {
         0 => {}
         1 => join["timeout_ms"] = json!(2_000),

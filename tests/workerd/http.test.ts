@@ -38,7 +38,7 @@ describe("http_request", { concurrency: 8 }, () => {
     assert.deepEqual([head.output?.status, head.output?.body], [200, ""], JSON.stringify(head.error));
     const unknown = await send({ url: `${peer.url}/ok`, method: "FROB" });
     assert.deepEqual([unknown.error?.code, unknown.error?.class], ["invalid_request", "validation"], "the platform does not know it");
-    const nonsense = await send({ url: `${peer.url}/ok`, method: "GET /x" });
+    const nonsense = await send({ url: `${peer.url}/ok`, method: "${'GET /x'}" });
     assert.deepEqual([nonsense.error?.code, nonsense.error?.class], ["invalid_method", "validation"]);
   });
 
