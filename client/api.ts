@@ -3972,7 +3972,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The run has ended, and nothing is left after `Last-Event-ID`. */
+            /** @description The run has ended, and nothing is left after `Last-Event-ID` or `after`. A WebSocket is accepted, and closed with the code 1000. */
             204: {
                 headers: {
                     "Cache-Control": components["headers"]["Cache-Control"];

@@ -165,7 +165,7 @@ export const runPaths = {
           schema: text("Messages of server-sent events."),
           type: "text/event-stream",
         },
-        204: { description: "The run has ended, and nothing is left after `Last-Event-ID`." },
+        204: { description: "The run has ended, and nothing is left after `Last-Event-ID` or `after`. A WebSocket is accepted, and closed with the code 1000." },
       },
       uses: ["object"],
       errors: ["429 too_many_watchers"],
