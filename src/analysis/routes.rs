@@ -14,15 +14,6 @@ pub fn check(lint: &Lint, bounds: &Bounds) {
     warn_of_cycles(lint, bounds);
 }
 
-/// Fires whenever its priority is reached.
-fn always_matches(transition: &Transition) -> bool {
-    let is_unconditional = match &transition.condition {
-        None => true,
-        Some(condition) => condition.is_true(),
-    };
-    is_unconditional && transition.iterations_max.is_none()
-}
-
 /// Transitions of one node and one priority that always fire together create several tokens. Where their ways meet again without a
 /// join, everything from there on runs once for each of them.
 fn warn_of_nodes_that_run_twice(lint: &Lint) {
@@ -35,7 +26,7 @@ fn warn_of_nodes_that_run_twice(lint: &Lint) {
             let transition = &transitions[index];
             // A group is a fan-out that was asked for.
             let is_plain = transition.group.is_none() && transition.synchronization.is_none();
-            if is_plain && always_matches(transition) {
+            if is_plain && transition.always_matches() {
                 let key = (transition.on as u8, transition.priority);
                 together.entry(key).or_default().push(index);
             }
@@ -97,7 +88,7 @@ fn matching(lint: &Lint, node: usize) -> Matching {
         .map(|&index| &graph.workflow.transitions[index]);
     let success: Vec<&Transition> = routes.filter(|it| it.on == TransitionOn::Success).collect();
     graph.steps.add(success.len());
-    if success.is_empty() || success.iter().any(|it| always_matches(it)) {
+    if success.is_empty() || success.iter().any(|it| it.always_matches()) {
         return Matching::Always;
     }
     let unlimited: Vec<&Transition> = success
@@ -155,7 +146,7 @@ fn warn_of_conditions(lint: &Lint) {
             .map(|&index| &workflow.transitions[index]);
         let mut failure = routes.filter(|it| it.on == TransitionOn::Failure);
         // The author has thought of a failure.
-        let is_handled = failure.any(always_matches);
+        let is_handled = failure.any(Transition::always_matches);
         if policy == NoMatchPolicy::End || is_handled {
             continue;
         }
@@ -189,7 +180,7 @@ fn warn_of_no_end(lint: &Lint) {
             .map(|&index| &graph.workflow.transitions[index]);
         let mut success = routes.filter(|it| it.on == TransitionOn::Success).peekable();
         // An empty list of a `foreach` has no branch to go on with.
-        success.peek().is_none() || !success.any(|it| always_matches(it) && it.group.is_none())
+        success.peek().is_none() || !success.any(|it| it.always_matches() && it.group.is_none())
     };
     let mut leads_to_end = vec![false; graph.node_count];
     let mut stack: Vec<usize> = (0..graph.node_count).filter(is_end).collect();
