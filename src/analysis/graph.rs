@@ -441,15 +441,20 @@ fn are_exclusive(one: &Expression, other: &Expression) -> bool {
 
 /// The most branches of a spawn, and whether data decides about their number.
 fn width_of(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> (u64, bool) {
+    let is_from_data =
+        matches!(spawn, Spawn::ForEach { collection, .. } if collection.list_length().is_none());
+    let width = known_width(spawn, input_schema).unwrap_or(FAN_OUT_WIDTH as u64);
+    (width, is_from_data)
+}
+
+/// The most branches of a spawn, if the document says how many.
+pub fn known_width(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> Option<u64> {
     match spawn {
-        Spawn::One => (1, false),
-        Spawn::Count(count) => (u64::from(*count), false),
+        Spawn::One => Some(1),
+        Spawn::Count(count) => Some(u64::from(*count)),
         Spawn::ForEach { collection, .. } => match collection.list_length() {
-            Some(length) => (length as u64, false),
-            None => (
-                items_max(collection, input_schema).unwrap_or(FAN_OUT_WIDTH as u64),
-                true,
-            ),
+            Some(length) => Some(length as u64),
+            None => items_max(collection, input_schema),
         },
     }
 }

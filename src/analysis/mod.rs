@@ -17,11 +17,14 @@ mod longest;
 mod loops;
 mod node_bounds;
 mod price;
+mod quickest;
 mod routes;
 mod run_bounds;
 mod secrets;
+mod shared_writes;
 mod span;
 mod task_flow;
+mod unreachable;
 mod uses;
 
 use serde::Serialize;
@@ -52,6 +55,7 @@ pub const WARNINGS: &[&str] = &[
     "no_way_to_end",
     "null_timeout",
     "queue_too_long",
+    "quorum_too_large",
     "runs_twice",
     "secret_to_any_host",
     "shared_write",
@@ -107,8 +111,10 @@ pub fn analyze(
     }
     let lint = Lint::new(&snapshot, document, &graph, &called, &run, &problems);
     routes::check(&lint, &bounds);
+    unreachable::check(&lint);
     fans::check(&lint);
-    deadlines::check(&lint, &deployment.settings);
+    shared_writes::check(&lint);
+    deadlines::check(&lint, &deployment.settings, &bounds);
     data_flow::check(&lint);
     secrets::check(&lint, deployment.secrets.as_deref());
     let report = |pointer: &str, code, message: String| lint.warn(pointer, code, message);

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::analysis::bounds::Bounds;
+use crate::analysis::input_schema::values_at;
 use crate::analysis::lint::{Lint, WALKS_MAX};
+use crate::cel::{Expression, Values};
+use crate::definition::fan::Spawn;
 use crate::definition::node::{NoMatchPolicy, NodeKind};
 use crate::definition::transition::{Transition, TransitionOn};
 
@@ -24,8 +29,14 @@ fn warn_of_nodes_that_run_twice(lint: &Lint) {
         let mut together: BTreeMap<(u8, i64), Vec<usize>> = BTreeMap::new();
         for &index in &graph.routes[node] {
             let transition = &transitions[index];
-            // A group is a fan-out that was asked for.
-            let is_plain = transition.group.is_none() && transition.synchronization.is_none();
+            // A group that something joins is a fan-out that was asked for, and so is a number of branches.
+            let joins = transition
+                .group
+                .as_ref()
+                .map(|name| &graph.groups[name.as_str()].joins);
+            let is_joined = joins.is_some_and(|joins| !joins.is_empty());
+            let is_plain =
+                !is_joined && transition.spawn == Spawn::One && transition.synchronization.is_none();
             if is_plain && transition.always_matches() {
                 let key = (transition.on as u8, transition.priority);
                 together.entry(key).or_default().push(index);
@@ -106,7 +117,26 @@ fn matching(lint: &Lint, node: usize) -> Matching {
     }
 }
 
-/// Two of the conditions are opposites, or they name every choice of the node's gate.
+/// Whether some of the conditions look at one path and accept every number, or every value that `input_schema` allows there.
+fn accept_everything(lint: &Lint, conditions: &[&Expression]) -> bool {
+    let mut by_path: BTreeMap<Vec<String>, Vec<Values>> = BTreeMap::new();
+    for (path, values) in conditions.iter().filter_map(|it| it.accepted_values()) {
+        by_path.entry(path).or_default().push(values);
+    }
+    by_path.into_iter().any(|(path, accepted)| {
+        let known = match path.split_first() {
+            Some((root, members)) if root == "input" => lint
+                .document
+                .get("input_schema")
+                .and_then(|schema| values_at(schema, members)),
+            Some(_) | None => None,
+        };
+        let is_accepted = |value: &Value| accepted.iter().any(|values| values.accepts(value));
+        Values::cover_all_numbers(&accepted) || known.is_some_and(|known| known.iter().all(is_accepted))
+    })
+}
+
+/// Two of the conditions are opposites, or all of them accept everything, or they name every choice of the node's gate.
 fn covers_everything(lint: &Lint, node: usize, transitions: &[&Transition]) -> bool {
     /// Enough for conditions that people write.
     const COMPARED: usize = 16;
@@ -120,7 +150,7 @@ fn covers_everything(lint: &Lint, node: usize, transitions: &[&Transition]) -> b
         .iter()
         .enumerate()
         .any(|(at, one)| conditions[..at].iter().any(|other| one.is_opposite_of(other)));
-    if are_opposite {
+    if are_opposite || accept_everything(lint, &conditions) {
         return true;
     }
     let NodeKind::Gate(gate) = &lint.snapshot.workflow.nodes[node].kind else {
