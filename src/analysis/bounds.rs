@@ -1,11 +1,11 @@
-//! The most that all tokens of a run can take, from what each takes at its node: the longest way to the end, the sum over all
-//! tokens, and how many live at once.
+//! The most that all tokens of a run can take, from what each takes at its node: the sum over all tokens, and how many live at
+//! once. The longest way to the end is in `longest`.
 //!
 //! Every part of the graph is looked at once, those that others lead to first. A part with a cycle is taken as often as its
 //! transitions may fire; where that says nothing, the run's own limit of tokens is the bound.
 
-use crate::analysis::graph::{Fan, Graph, Tier};
-use crate::analysis::loops::{InnerEdge, Loops, Part, Via};
+use crate::analysis::graph::{Graph, Tier};
+use crate::analysis::loops::{Loops, Part};
 use crate::definition::transition::TransitionOn;
 
 /// No bound is known.
@@ -87,105 +87,12 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    fn tokens_total(&self) -> u64 {
+    pub(super) fn tokens_total(&self) -> u64 {
         self.graph.workflow.limits.tokens_total
     }
 
-    fn is_inner(&self, part: &Part, node: usize) -> bool {
+    pub(super) fn is_inner(&self, part: &Part, node: usize) -> bool {
         self.loops.part_of[node] == self.loops.part_of[part.nodes[0]]
-    }
-
-    /// The longest time from the start until no token is left, if a token takes `weights` at its node.
-    pub fn longest(&self, weights: &[u64]) -> u64 {
-        let mut time = vec![0u64; self.graph.node_count];
-        for part in &self.loops.parts {
-            self.count_steps(part);
-            let value = match part.is_loop() {
-                true => self.longest_in_loop(part, weights, &time),
-                false => {
-                    let node = part.nodes[0];
-                    let tiers = self.graph.tiers[node].iter();
-                    let after = tiers.map(|tier| after_tier(tier, &time)).max().unwrap_or(0);
-                    weights[node].saturating_add(after)
-                }
-            };
-            for &node in &part.nodes {
-                time[node] = value;
-            }
-        }
-        let reachable = (0..self.graph.node_count).filter(|node| self.graph.reachable[*node]);
-        let longest = reachable.map(|node| weights[node]).max().unwrap_or(0);
-        time[self.graph.workflow.initial_node].min(longest.saturating_mul(self.tokens_total()))
-    }
-
-    fn longest_in_loop(&self, part: &Part, weights: &[u64], time: &[u64]) -> u64 {
-        // A join inside of the part whose branches are outside of it: the branches lie between.
-        let between = |edge: &InnerEdge| match edge.via {
-            Via::Step { .. } | Via::Spawn { .. } => 0,
-            Via::Join { tier, fan } => branch_time(&self.graph.tiers[edge.from][tier].fans[fan], time),
-        };
-        let (longest, is_nested) = self.longest_round(part, weights, between);
-        let exits = part.nodes.iter().map(|&node| self.exit_time(part, node, time));
-        let exit = exits.max().unwrap_or(0);
-        let rounds = match is_nested {
-            true => self.tokens_total(),
-            false => part.rounds.min(self.tokens_total()),
-        };
-        longest.saturating_mul(rounds).saturating_add(exit)
-    }
-
-    /// The longest acyclic path, and whether branches of a join inside of the part lead back into it. Then a token goes on from a
-    /// join with the counts of another branch, and only the number of tokens is a bound.
-    fn longest_round(
-        &self,
-        part: &Part,
-        weights: &[u64],
-        between: impl Fn(&InnerEdge) -> u64,
-    ) -> (u64, bool) {
-        let mut best = vec![0u64; self.graph.node_count];
-        let mut kept: Vec<Vec<&InnerEdge>> = vec![Vec::new(); self.graph.node_count];
-        let mut widest = 0;
-        let mut is_nested = false;
-        for (edge, is_closing) in part.inner.iter().zip(&part.closing) {
-            widest = widest.max(between(edge));
-            if let Via::Join { tier, fan } = edge.via {
-                let spawns = &self.graph.tiers[edge.from][tier].fans[fan].spawns;
-                is_nested |= spawns.iter().any(|spawn| self.is_inner(part, spawn.to));
-            }
-            if !is_closing {
-                kept[edge.from].push(edge);
-            }
-        }
-        for &node in &part.finished {
-            let after = kept[node]
-                .iter()
-                .map(|edge| between(edge).saturating_add(best[edge.to]));
-            best[node] = weights[node].saturating_add(after.max().unwrap_or(0));
-        }
-        let longest = part.nodes.iter().map(|&node| best[node]).max().unwrap_or(0);
-        // A round that begins at a join begins with its branches.
-        (longest.saturating_add(widest), is_nested)
-    }
-
-    /// The longest time after the part, from a token at `node`.
-    fn exit_time(&self, part: &Part, node: usize, time: &[u64]) -> u64 {
-        let outer = |to: usize| match self.is_inner(part, to) {
-            true => 0,
-            false => time[to],
-        };
-        let of_tier = |tier: &Tier| {
-            let plain = tier.plain.iter().map(|&(_, to)| outer(to));
-            let fans = tier.fans.iter().map(|fan| {
-                let branches = fan.spawns.iter().map(|spawn| outer(spawn.to));
-                let joins = fan.join_nodes.iter().map(|&to| outer(to));
-                branches
-                    .max()
-                    .unwrap_or(0)
-                    .saturating_add(joins.max().unwrap_or(0))
-            });
-            plain.chain(fans).max().unwrap_or(0)
-        };
-        self.graph.tiers[node].iter().map(of_tier).max().unwrap_or(0)
     }
 
     /// The sum over all tokens of what each costs at its node.
@@ -272,7 +179,7 @@ impl<'a> Bounds<'a> {
     }
 
     /// How many tokens of the part a tier creates at most from one.
-    fn inner_tokens(&self, part: &Part, tier: &Tier) -> u64 {
+    pub(super) fn inner_tokens(&self, part: &Part, tier: &Tier) -> u64 {
         let plain = tier
             .plain
             .iter()
@@ -347,7 +254,7 @@ impl<'a> Bounds<'a> {
         widest
     }
 
-    fn count_steps(&self, part: &Part) {
+    pub(super) fn count_steps(&self, part: &Part) {
         let routes = part.nodes.iter().map(|&node| self.graph.routes[node].len());
         self.graph
             .steps
@@ -360,20 +267,6 @@ fn is_assumed(tier: &Tier, assume: Assume) -> bool {
         Assume::Worst => true,
         Assume::Happy => tier.on == TransitionOn::Success,
     }
-}
-
-/// The longest time after a tier has fired.
-fn after_tier(tier: &Tier, time: &[u64]) -> u64 {
-    let plain = tier.plain.iter().map(|&(_, to)| time[to]);
-    let fans = tier.fans.iter().map(|fan| {
-        let joins = fan.join_nodes.iter().map(|&to| time[to]).max().unwrap_or(0);
-        branch_time(fan, time).saturating_add(joins)
-    });
-    plain.chain(fans).max().unwrap_or(0)
-}
-
-fn branch_time(fan: &Fan, time: &[u64]) -> u64 {
-    fan.spawns.iter().map(|spawn| time[spawn.to]).max().unwrap_or(0)
 }
 
 /// The cost of what a tier creates, as far as `follows` accepts where it leads.

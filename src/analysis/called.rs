@@ -1,7 +1,9 @@
 //! The workflows that a workflow calls: what a run of each takes at most, under its own limit or the one of the node that calls it.
 
 use crate::analysis::bounds::{Cost, UNBOUNDED};
+use crate::analysis::ending::EndingBounds;
 use crate::analysis::run_bounds::RunBounds;
+use crate::analysis::span::Span;
 use crate::definition::snapshot::{Snapshot, StoredSnapshot};
 use crate::run::Settings;
 
@@ -18,6 +20,10 @@ pub struct CalledRun {
     pub time_ms: u64,
     /// How long it may wait for a person.
     pub person_ms: u64,
+    /// The part of the time in which its clock runs.
+    pub working_ms: u64,
+    /// How often it comes to a person.
+    pub stops: u64,
     pub wait_ms: u64,
     pub cost: Cost,
     pub happy: Cost,
@@ -84,23 +90,32 @@ impl RunBounds {
             Some(_) => (limit_ms, self.opens_gate && inherits_budget),
             None => (self.limit_ms, self.opens_gate),
         };
-        let gate_ms = match opens_gate && (inherits_budget || self.may_pass(limit_ms)) {
+        let is_cut = inherits_budget || self.may_pass(limit_ms);
+        let gate_ms = match opens_gate && is_cut {
             true => self.gate_ms,
             false => 0,
         };
+        let path = self.path;
         let until_limit_ms = match limit_ms {
-            Some(limit_ms) => self.path_ms.min(self.at_limit_ms(limit_ms)),
-            None => self.path_ms,
+            Some(limit_ms) => path.time_ms.min(self.at_limit_ms(limit_ms)),
+            None => path.time_ms,
+        };
+        // Otherwise the longest way has counted the work that is in flight when the run ends.
+        let settling_ms = match is_cut {
+            true => self.ending.settling_ms,
+            false => self.ending.uncounted_ms,
+        };
+        let ending_ms = settling_ms.saturating_add(self.ending.phases_ms);
+        let wait_ms = match limit_ms {
+            Some(limit_ms) => self.wait_ms.min(self.at_limit_ms(limit_ms)),
+            None => self.wait_ms,
         };
         CalledRun {
-            time_ms: until_limit_ms
-                .saturating_add(gate_ms)
-                .saturating_add(self.ending_ms),
-            person_ms: self.person_ms.saturating_add(gate_ms),
-            wait_ms: match limit_ms {
-                Some(limit_ms) => self.wait_ms.min(limit_ms.max(gate_ms)),
-                None => self.wait_ms.max(gate_ms),
-            },
+            time_ms: until_limit_ms.saturating_add(gate_ms).saturating_add(ending_ms),
+            person_ms: path.person_ms.saturating_add(gate_ms),
+            working_ms: path.working_ms.min(until_limit_ms).saturating_add(ending_ms),
+            stops: path.stops.saturating_add(1),
+            wait_ms: wait_ms.max(gate_ms).max(settling_ms).max(self.ending.wait_ms),
             cost: self.cost,
             happy: self.happy,
         }
@@ -108,10 +123,9 @@ impl RunBounds {
 
     fn unknown() -> RunBounds {
         RunBounds {
-            path_ms: UNBOUNDED,
-            person_ms: UNBOUNDED,
+            path: Span::UNBOUNDED,
             wait_ms: UNBOUNDED,
-            ending_ms: UNBOUNDED,
+            ending: EndingBounds::unknown(),
             limit_ms: None,
             gate_ms: 0,
             opens_gate: false,
@@ -119,6 +133,7 @@ impl RunBounds {
             width: UNBOUNDED,
             cost: Cost::UNBOUNDED,
             happy: Cost::UNBOUNDED,
+            longest_run_ms: UNBOUNDED,
         }
     }
 }

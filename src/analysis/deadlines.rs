@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::analysis::bounds::Bounds;
 use crate::analysis::lint::Lint;
+use crate::analysis::node_bounds::policy_of_timeout;
+use crate::analysis::quickest;
 use crate::base::time::{Limit, format_duration};
 use crate::definition::action::{Action, ActionKind, ExecutionTimeoutPolicy};
 use crate::definition::node::NodeKind;
@@ -12,7 +15,7 @@ use crate::definition::step::{Step, StepAction};
 use crate::definition::wait::{SleepLength, Wait};
 use crate::run::Settings;
 
-pub fn check(lint: &Lint, settings: &Settings) {
+pub fn check(lint: &Lint, settings: &Settings, bounds: &Bounds) {
     for node in (0..lint.graph.node_count).filter(|node| lint.graph.reachable[*node]) {
         lint.graph.steps.add(1);
         warn_of_attempts(lint, settings, node);
@@ -20,6 +23,7 @@ pub fn check(lint: &Lint, settings: &Settings) {
         warn_of_waits(lint, node);
         warn_of_called_workflow(lint, node);
     }
+    warn_of_sleeps(lint, bounds);
     warn_of_joins(lint);
     warn_of_missing_limits(lint);
 }
@@ -40,12 +44,7 @@ fn warn_of_attempts(lint: &Lint, settings: &Settings, node: usize) {
     let Some(attempt_ms) = lint.snapshot.execution_limit(node).without_retries.millis() else {
         return;
     };
-    let action = lint
-        .snapshot
-        .task_of(node)
-        .and_then(|task| task.task.only_action());
-    let policy = found.on_timeout.or(action.and_then(|action| action.on_timeout));
-    let retries = match policy {
+    let retries = match policy_of_timeout(lint.snapshot, node, false) {
         Some(ExecutionTimeoutPolicy::Retry) => found.max_retries,
         Some(ExecutionTimeoutPolicy::Fail) | None => 0,
     };
@@ -89,28 +88,76 @@ fn warn_of_calls(lint: &Lint, node: usize) {
     let Some(attempt_ms) = found.timeout.or(task.task.timeout).millis() else {
         return;
     };
+    let pointer = lint.field(&format!("/nodes/{node}"), TIMEOUTS);
+    let limit = format_duration(attempt_ms);
+    let mut all_ms = 0u64;
     for step in &task.task.steps {
         lint.graph.steps.add(1);
         let StepAction::Inline(action) = &step.action else {
             continue;
         };
-        let Some(needed_ms) = needed_for_calls(step, action).filter(|needed_ms| *needed_ms > attempt_ms)
-        else {
+        if let Some(total_ms) = action
+            .retry
+            .total_timeout
+            .millis()
+            .filter(|total_ms| *total_ms > attempt_ms)
+        {
+            let message = format!(
+                "the \"total_timeout\" of {} of step \"{}\" never passes, because an attempt ends after {limit}; shorten it, \
+                 or write a longer limit here",
+                format_duration(total_ms),
+                step.reference
+            );
+            return lint.warn(&pointer, "deadline_cannot_fit", message);
+        }
+        let Some(needed_ms) = needed_for_calls(step, action) else {
             continue;
         };
-        lint.warn(
-            &lint.field(&format!("/nodes/{node}"), TIMEOUTS),
-            "deadline_cannot_fit",
-            format!(
-                "the calls of step \"{}\" with the delays between them need {}, but an attempt ends after {}; shorten the \
+        all_ms = all_ms.saturating_add(needed_ms);
+        if needed_ms > attempt_ms {
+            let message = format!(
+                "the calls of step \"{}\" with the delays between them need {}, but an attempt ends after {limit}; shorten the \
                  action's timeout, lower its \"max_attempts\", or write a longer limit here",
                 step.reference,
-                format_duration(needed_ms),
-                format_duration(attempt_ms)
-            ),
+                format_duration(needed_ms)
+            );
+            return lint.warn(&pointer, "deadline_cannot_fit", message);
+        }
+    }
+    if all_ms > attempt_ms {
+        let message = format!(
+            "by their own limits the calls of all steps may need {} together, but an attempt ends after {limit}; shorten the \
+             actions' timeouts, or write a longer limit here",
+            format_duration(all_ms)
         );
+        lint.warn(&pointer, "deadline_cannot_fit", message);
+    }
+}
+
+/// Sleeps that together are longer than the limit of the run, on every way to an end.
+fn warn_of_sleeps(lint: &Lint, bounds: &Bounds) {
+    let Some(run_ms) = lint.run.limit_ms else {
+        return;
+    };
+    let is_too_long = |node: usize| {
+        let sleep_ms = quickest::sleep_ms(lint.graph, node);
+        lint.graph.reachable[node] && sleep_ms >= run_ms
+    };
+    let least_ms = quickest::least_ms(bounds);
+    // A single one that is too long has its own warning.
+    if least_ms < run_ms || (0..lint.graph.node_count).any(is_too_long) {
         return;
     }
+    let run = format_duration(run_ms);
+    lint.warn(
+        &lint.field("", TIMEOUTS),
+        "deadline_cannot_fit",
+        format!(
+            "on every way to an end a run sleeps for at least {}, so its limit of {run} always passes first; shorten the waits, \
+             or write a longer \"timeout\"",
+            format_duration(least_ms)
+        ),
+    );
 }
 
 /// What the calls of a step take if each times out or fails, as far as the document asks for them.
@@ -120,7 +167,8 @@ fn needed_for_calls(step: &Step, action: &Action) -> Option<u64> {
     let calls = u64::from(action.retry.attempts_max.unwrap_or(1).max(1));
     let delays = (1..calls).map(|retry| action.retry.delay_ms(retry as u32, 0.0));
     let delays_ms = delays.fold(0, u64::saturating_add);
-    Some(call_ms.saturating_mul(calls).saturating_add(delays_ms))
+    let needed_ms = call_ms.saturating_mul(calls).saturating_add(delays_ms);
+    Some(needed_ms.min(action.retry.total_timeout.millis().unwrap_or(u64::MAX)))
 }
 
 /// Waits that the run's limit ends first. At gates its clock stands still, unless the workflow says otherwise.

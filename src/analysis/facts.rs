@@ -78,7 +78,9 @@ impl Facts {
                     bounds.cost,
                     tags,
                     settings.queue,
-                    Awake::AfterEvents { run_ms: duration_ms },
+                    Awake::AfterEvents {
+                        run_ms: bounds.longest_run_ms,
+                    },
                 ),
             },
             longest_wait: longest_wait(graph, bounds, nodes),
@@ -108,10 +110,10 @@ fn ends(
         bounds.limit_ms.filter(|_| bounds.may_pass(bounds.limit_ms)),
     ) {
         let limit = format_duration(limit_ms);
-        let stopped = match bounds.stops_at_gates && bounds.person_ms > 0 {
+        let stopped = match bounds.stops_at_gates && bounds.path.person_ms > 0 {
             true => format!(
                 ", and {} at gates, where its clock stands",
-                format_duration(bounds.person_ms)
+                format_duration(bounds.path.person_ms)
             ),
             false => String::new(),
         };
@@ -156,26 +158,33 @@ fn ends(
 fn longest_wait(graph: &Graph, bounds: &RunBounds, nodes: &[NodeBounds]) -> LongestWait {
     let reached = (0..graph.node_count).filter(|node| graph.reachable[*node]);
     let longest = reached.max_by_key(|node| (nodes[*node].wait_ms, std::cmp::Reverse(*node)));
-    let of_node = longest.map_or(0, |node| nodes[node].wait_ms);
-    let of_gate = match bounds.opens_gate && bounds.may_pass(bounds.limit_ms) {
-        true => bounds.gate_ms,
-        false => 0,
-    };
+    let pointer = |node: Option<usize>| node.map(|node| format!("/nodes/{node}"));
     // The end of the run is a decision.
-    let of_node = of_node.min(match bounds.limit_ms {
-        Some(limit_ms) => bounds.at_limit_ms(limit_ms),
-        None => UNBOUNDED,
-    });
-    match of_gate > of_node {
-        true => LongestWait {
-            ms: Some(of_gate),
-            pointer: Some("/gate".into()),
-        },
-        false => LongestWait {
-            ms: known(of_node),
-            pointer: longest
-                .filter(|_| of_node > 0)
-                .map(|node| format!("/nodes/{node}")),
-        },
+    let of_node = longest
+        .map_or(0, |node| nodes[node].wait_ms)
+        .min(match bounds.limit_ms {
+            Some(limit_ms) => bounds.at_limit_ms(limit_ms),
+            None => UNBOUNDED,
+        });
+    let ending = &bounds.ending;
+    let mut waits = vec![
+        (of_node, pointer(longest)),
+        (ending.wait_ms, ending.pointer.clone()),
+    ];
+    if bounds.may_pass(bounds.limit_ms) {
+        waits.push((ending.settling_ms, pointer(ending.settling_node)));
+        if bounds.opens_gate {
+            waits.push((bounds.gate_ms, Some("/gate".into())));
+        }
+    }
+    // The first of the longest.
+    let (ms, pointer) = waits
+        .into_iter()
+        .rev()
+        .max_by_key(|(ms, _)| *ms)
+        .unwrap_or_default();
+    LongestWait {
+        ms: known(ms),
+        pointer: pointer.filter(|_| ms > 0),
     }
 }

@@ -1,25 +1,15 @@
 //! Warnings about fan-outs and joins: results that are lost, branches that overwrite each other, work that nobody stops.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
-
-use crate::analysis::graph::Group;
-use crate::analysis::lint::{Lint, WALKS_MAX};
+use crate::analysis::graph::{Group, known_width};
+use crate::analysis::lint::Lint;
 use crate::cel::{Template, TextPart};
 use crate::definition::action::ActionKind;
 use crate::definition::fan::{Spawn, Strategy, Synchronization};
 use crate::definition::node::NodeKind;
-use crate::definition::path::Root;
-use crate::definition::problem::pointer_to;
 use crate::definition::step::StepAction;
 use crate::definition::wait::Wait;
 
 pub fn check(lint: &Lint) {
-    let mut walks = 0;
-    let targets: Vec<Vec<(String, bool)>> = (0..lint.graph.node_count)
-        .map(|node| shared_targets(lint, node))
-        .collect();
     let with_effects: Vec<usize> = (0..lint.graph.node_count)
         .filter(|node| has_effects(lint, *node))
         .collect();
@@ -28,7 +18,7 @@ pub fn check(lint: &Lint) {
             warn_of_lost_results(lint, group);
             warn_of_losers(lint, group, &with_effects);
         }
-        warn_of_shared_writes(lint, group, &targets, &mut walks);
+        warn_of_quorum(lint, group);
     }
 }
 
@@ -114,21 +104,49 @@ fn warn_of_losers(lint: &Lint, group: &Group, effects: &[usize]) {
     }
 }
 
+/// The most branches of a group, as far as they are known.
+fn width_of(lint: &Lint, group: &Group) -> Option<u64> {
+    lint.graph.steps.add(group.spawns.len());
+    let spawns = group.spawns.iter();
+    let widths = spawns.map(|&index| {
+        let spawn = &lint.graph.workflow.transitions[index].spawn;
+        known_width(spawn, lint.document.get("input_schema"))
+    });
+    widths.sum()
+}
+
 /// Whether the join may fire before all branches have ended.
 fn may_have_losers(lint: &Lint, group: &Group, join: &Synchronization) -> bool {
-    let widths = group
-        .spawns
-        .iter()
-        .map(|&index| match lint.graph.workflow.transitions[index].spawn {
-            Spawn::One => Some(1),
-            Spawn::Count(count) => Some(count),
-            Spawn::ForEach { .. } => None,
-        });
-    let width: Option<u32> = widths.sum();
+    let width = width_of(lint, group);
     match join.strategy {
         Strategy::All => false,
         Strategy::Any => width.is_none_or(|width| width > 1),
-        Strategy::MOfN(needed) => width.is_none_or(|width| width > needed),
+        Strategy::MOfN(needed) => width.is_none_or(|width| width > u64::from(needed)),
+    }
+}
+
+/// A quorum that the lists of a `foreach` never reach. Without one the document is refused when it is read.
+fn warn_of_quorum(lint: &Lint, group: &Group) {
+    let spawns = || {
+        group
+            .spawns
+            .iter()
+            .map(|&index| &lint.graph.workflow.transitions[index].spawn)
+    };
+    let has_list = spawns().any(|spawn| matches!(spawn, Spawn::ForEach { .. }));
+    let Some(width) = width_of(lint, group).filter(|_| has_list) else {
+        return;
+    };
+    for (index, join) in joins(lint, group) {
+        if let Strategy::MOfN(needed) = join.strategy
+            && u64::from(needed) > width
+        {
+            lint.warn(
+                &format!("/transitions/{index}/synchronization/strategy/m_of_n"),
+                "quorum_too_large",
+                format!("{needed} of {width}: the group never has that many branches"),
+            );
+        }
     }
 }
 
@@ -157,68 +175,4 @@ fn has_effects(lint: &Lint, node: usize) -> bool {
 
 fn is_reading(method: &Template) -> bool {
     matches!(method.text_parts().as_slice(), [TextPart::Text("GET" | "HEAD")])
-}
-
-/// Branches that write the same path: the last one wins, and the order of branches is not known.
-fn warn_of_shared_writes(lint: &Lint, group: &Group, of_nodes: &[Vec<(String, bool)>], walks: &mut usize) {
-    let transitions = &lint.graph.workflow.transitions;
-    let mut writers: BTreeMap<usize, u32> = BTreeMap::new();
-    for &index in &group.spawns {
-        *walks += 1;
-        if *walks > WALKS_MAX {
-            return;
-        }
-        let is_own_join = |next: usize| group.joins.contains(&next);
-        let branch = lint
-            .graph
-            .reach([transitions[index].to], |next| !is_own_join(next));
-        let branches = match transitions[index].spawn {
-            Spawn::One => 1,
-            Spawn::Count(count) => count,
-            Spawn::ForEach { .. } => 2,
-        };
-        for node in (0..lint.graph.node_count).filter(|node| branch[*node]) {
-            *writers.entry(node).or_default() += branches;
-        }
-    }
-    let mut targets: BTreeMap<&str, (u32, usize)> = BTreeMap::new();
-    for (&node, &branches) in &writers {
-        for (target, is_constant) in &of_nodes[node] {
-            // All branches write the same.
-            if *is_constant {
-                continue;
-            }
-            let (count, _) = targets.entry(target).or_insert((0, node));
-            *count += branches;
-        }
-    }
-    for (target, (_, node)) in targets.into_iter().filter(|(_, (count, _))| *count > 1) {
-        let pointer = pointer_to(&format!("/nodes/{node}/output_mapping"), target);
-        lint.warn(
-            &pointer,
-            "shared_write",
-            format!(
-                "several branches write \"{target}\", and the last one wins, in an order that is not known; write to \
-                 \"_branch.output\" and merge it at the join"
-            ),
-        );
-    }
-}
-
-/// The paths outside of the branch that a node writes, and whether it always writes the same.
-fn shared_targets(lint: &Lint, node: usize) -> Vec<(String, bool)> {
-    let Some(mapping) = &lint.snapshot.workflow.nodes[node].output_mapping else {
-        return Vec::new();
-    };
-    let written = lint.document["nodes"][node]["output_mapping"].as_object();
-    let texts = written
-        .into_iter()
-        .flatten()
-        .map(|(target, _): (&String, &Value)| target.clone());
-    lint.graph.steps.add(mapping.len());
-    texts
-        .zip(mapping)
-        .filter(|(_, (path, _))| path.root != Root::Branch)
-        .map(|(text, (_, template))| (text, template.is_constant()))
-        .collect()
 }

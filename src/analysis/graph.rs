@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 
 use crate::analysis::input_schema::property_at;
 use crate::base::limits::FAN_OUT_WIDTH;
+use crate::base::ordered::sort_by_key;
 use crate::cel::Expression;
-use crate::definition::fan::{EarlyCompletePolicy, Spawn};
-use crate::definition::node::NodeRole;
-use crate::definition::transition::TransitionOn;
+use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
+use crate::definition::node::{Node, NodeKind, NodeRole};
+use crate::definition::transition::{Transition, TransitionOn};
+use crate::definition::wait::{SleepLength, Wait};
 use crate::definition::workflow::Workflow;
 
 /// Counts the elementary steps of an analysis, so that tests can bound them.
@@ -82,9 +84,19 @@ pub struct Fan {
     pub join_nodes: Vec<usize>,
     /// Branches may still be alive after their join has fired.
     pub merges_late: bool,
+    /// The join does not wait for all branches.
+    pub quorum: Option<Quorum>,
 }
 
+/// A join that fires when so many branches have arrived.
 #[derive(Clone, Copy, Debug)]
+pub struct Quorum {
+    pub needed: u64,
+    /// The other branches end then.
+    pub cancels: bool,
+}
+
+#[derive(Clone, Debug)]
 pub struct SpawnEdge {
     pub transition: usize,
     pub to: usize,
@@ -92,6 +104,8 @@ pub struct SpawnEdge {
     pub count: u64,
     /// The number of branches comes from data.
     pub is_from_data: bool,
+    /// The nodes through which every branch comes to the join, where it surely does. Only looked for where a quorum waits.
+    pub sure_way: Option<Vec<usize>>,
 }
 
 impl<'a> Graph<'a> {
@@ -280,11 +294,15 @@ impl<'a> Graph<'a> {
                 continue;
             };
             let (count, is_from_data) = width_of(&transition.spawn, input_schema);
+            let quorum = self.quorum_of(name);
             let spawn = SpawnEdge {
                 transition: index,
                 to: transition.to,
                 count,
                 is_from_data,
+                sure_way: quorum
+                    .filter(|_| !is_from_data && transition.always_matches())
+                    .and_then(|_| self.sure_way(name, transition.to)),
             };
             let same = |fan: &&mut Fan| {
                 let first = fan.spawns[0].transition;
@@ -314,10 +332,68 @@ impl<'a> Graph<'a> {
                 join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::AllowLateMerge);
         }
         Fan {
+            quorum: self.quorum_of(name).filter(|_| join_nodes.len() == 1),
             spawns: vec![spawn],
             join_nodes,
             merges_late,
         }
+    }
+
+    /// The quorum of a group whose joins are written alike.
+    fn quorum_of(&self, name: &str) -> Option<Quorum> {
+        let joins = &self.groups.get(name)?.joins;
+        let mut joins = joins.iter().filter_map(|&index| {
+            let join = self.workflow.transitions[index].synchronization.as_ref()?;
+            self.steps.add(1);
+            Some((join.strategy, join.on_early_complete))
+        });
+        let (strategy, on_early_complete) = joins.next()?;
+        let needed = match strategy {
+            Strategy::All => return None,
+            Strategy::Any => 1,
+            Strategy::MOfN(needed) => u64::from(needed),
+        };
+        joins
+            .all(|other| other == (strategy, on_early_complete))
+            .then_some(Quorum {
+                needed,
+                cancels: on_early_complete == EarlyCompletePolicy::Cancel,
+            })
+    }
+
+    /// The nodes from `start` to the join of a group, if nothing on the way can fail or lead elsewhere.
+    fn sure_way(&self, group: &str, start: usize) -> Option<Vec<usize>> {
+        /// Enough for branches that people write.
+        const NODES: usize = 8;
+        let mut way = vec![start];
+        while way.len() <= NODES {
+            let node = *way.last()?;
+            let found = &self.workflow.nodes[node];
+            if !found.never_fails() || self.routes[node].len() > NODES {
+                return None;
+            }
+            self.steps.add(self.routes[node].len());
+            let routes = self.routes[node]
+                .iter()
+                .map(|&index| &self.workflow.transitions[index]);
+            let mut success: Vec<&Transition> = routes.filter(|it| it.on == TransitionOn::Success).collect();
+            sort_by_key(&mut success, |it| it.priority);
+            let first = success
+                .first()
+                .filter(|it| it.always_matches() && it.group.is_none())?;
+            if success
+                .get(1)
+                .is_some_and(|second| second.priority == first.priority)
+            {
+                return None;
+            }
+            match &first.synchronization {
+                Some(join) if join.group == group => return Some(way),
+                Some(_) => return None,
+                None => way.push(first.to),
+            }
+        }
+        None
     }
 
     /// How often a transition may fire on one path.
@@ -325,6 +401,32 @@ impl<'a> Graph<'a> {
         let implicit = self.workflow.limits.loop_iterations;
         let written = self.workflow.transitions[transition].iterations_max;
         written.map_or(implicit, |written| written.min(implicit))
+    }
+}
+
+impl Transition {
+    /// Fires whenever its priority is reached.
+    pub(super) fn always_matches(&self) -> bool {
+        let is_unconditional = match &self.condition {
+            None => true,
+            Some(condition) => condition.is_true(),
+        };
+        is_unconditional && self.iterations_max.is_none()
+    }
+}
+
+impl Node {
+    /// Its own work always completes. Its transitions may fail nevertheless.
+    pub(super) fn never_fails(&self) -> bool {
+        let is_safe = match &self.kind {
+            NodeKind::PassThrough => true,
+            NodeKind::Wait(wait) => matches!(**wait, Wait::Sleep(SleepLength::Millis(_))),
+            NodeKind::Task { .. }
+            | NodeKind::Action { .. }
+            | NodeKind::Workflow { .. }
+            | NodeKind::Gate(_) => false,
+        };
+        is_safe && self.input_mapping.is_none() && self.output_mapping.is_none()
     }
 }
 
@@ -339,15 +441,20 @@ fn are_exclusive(one: &Expression, other: &Expression) -> bool {
 
 /// The most branches of a spawn, and whether data decides about their number.
 fn width_of(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> (u64, bool) {
+    let is_from_data =
+        matches!(spawn, Spawn::ForEach { collection, .. } if collection.list_length().is_none());
+    let width = known_width(spawn, input_schema).unwrap_or(FAN_OUT_WIDTH as u64);
+    (width, is_from_data)
+}
+
+/// The most branches of a spawn, if the document says how many.
+pub fn known_width(spawn: &Spawn, input_schema: Option<&serde_json::Value>) -> Option<u64> {
     match spawn {
-        Spawn::One => (1, false),
-        Spawn::Count(count) => (u64::from(*count), false),
+        Spawn::One => Some(1),
+        Spawn::Count(count) => Some(u64::from(*count)),
         Spawn::ForEach { collection, .. } => match collection.list_length() {
-            Some(length) => (length as u64, false),
-            None => (
-                items_max(collection, input_schema).unwrap_or(FAN_OUT_WIDTH as u64),
-                true,
-            ),
+            Some(length) => Some(length as u64),
+            None => items_max(collection, input_schema),
         },
     }
 }

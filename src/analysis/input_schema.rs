@@ -32,6 +32,21 @@ pub fn property_at<'a>(schema: &'a Value, members: &[String]) -> Option<&'a Valu
         .try_fold(schema, |schema, member| schema.get("properties")?.get(member))
 }
 
+/// The values that a member can have, if the schema lists them.
+pub fn values_at(schema: &Value, members: &[String]) -> Option<Vec<Value>> {
+    /// More than anybody writes conditions for.
+    const VALUES_MAX: usize = 100;
+    let schema = property_at(schema, members)?;
+    if let Some(constant) = schema.get("const") {
+        return Some(vec![constant.clone()]);
+    }
+    match (schema.get("enum"), schema.get("type")) {
+        (Some(Value::Array(values)), _) if values.len() <= VALUES_MAX => Some(values.clone()),
+        (None, Some(Value::String(name))) if name == "boolean" => Some(vec![true.into(), false.into()]),
+        (_, _) => None,
+    }
+}
+
 pub fn unknown_member<'a>(schema: &'a Value, members: &[String]) -> Option<UnknownMember<'a>> {
     let mut schema = schema;
     for (depth, member) in members.iter().enumerate() {

@@ -7,19 +7,25 @@ mod bounds;
 mod called;
 mod data_flow;
 mod deadlines;
+mod ending;
 mod facts;
 mod fans;
 mod graph;
 mod input_schema;
 mod lint;
+mod longest;
 mod loops;
 mod node_bounds;
 mod price;
+mod quickest;
 mod routes;
 mod run_bounds;
 mod run_input;
 mod secrets;
+mod shared_writes;
+mod span;
 mod task_flow;
+mod unreachable;
 mod uses;
 
 use serde::Serialize;
@@ -50,6 +56,7 @@ pub const WARNINGS: &[&str] = &[
     "no_way_to_end",
     "null_timeout",
     "queue_too_long",
+    "quorum_too_large",
     "runs_twice",
     "secret_in_clear",
     "secret_to_any_host",
@@ -106,8 +113,10 @@ pub fn analyze(
     }
     let lint = Lint::new(&snapshot, document, &graph, &called, &run, &problems);
     routes::check(&lint, &bounds);
+    unreachable::check(&lint);
     fans::check(&lint);
-    deadlines::check(&lint, &deployment.settings);
+    shared_writes::check(&lint);
+    deadlines::check(&lint, &deployment.settings, &bounds);
     data_flow::check(&lint);
     run_input::check(&lint);
     secrets::check(&lint, deployment.secrets.as_deref());

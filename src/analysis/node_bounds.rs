@@ -5,18 +5,20 @@
 
 use crate::analysis::bounds::{Cost, UNBOUNDED};
 use crate::analysis::called::{Called, CalledRun};
+use crate::analysis::span::Span;
 use crate::base::failure::FailureClass;
 use crate::base::time::{Limit, MINUTE, SECOND};
-use crate::definition::action::ExecutionTimeoutPolicy;
+use crate::definition::action::{ActionKind, ExecutionTimeoutPolicy};
 use crate::definition::node::{Node, NodeKind, NodeRole};
 use crate::definition::snapshot::Snapshot;
+use crate::definition::step::{Step, StepAction, StepFailurePolicy};
 use crate::definition::task::Dispatch;
 use crate::definition::wait::{SleepLength, Wait};
 use crate::definition::workflow::RunClock;
 use crate::run::Settings;
 
 /// What a message between two runs may take.
-const MESSAGE_MS: u64 = SECOND;
+pub const MESSAGE_MS: u64 = SECOND;
 /// After so many unclaimed rounds an attempt in the queue is given up.
 const CLAIM_ROUNDS: u64 = 3;
 /// The longest delay between attempts.
@@ -28,6 +30,10 @@ pub struct NodeBounds {
     pub time_ms: u64,
     /// The part of it in front of a person.
     pub person_ms: u64,
+    /// The part of it in which the clock of the run runs.
+    pub working_ms: u64,
+    /// How often it comes to a person.
+    pub stops: u64,
     /// The longest wait for one thing: an attempt, a gate, a signal, a delay.
     pub wait_ms: u64,
     pub cost: Cost,
@@ -72,6 +78,8 @@ impl NodeBound<'_> {
                 NodeBounds {
                     time_ms: waits,
                     person_ms: waits,
+                    working_ms: 0,
+                    stops: 1,
                     wait_ms: waits,
                     cost: rows(GATE_ROWS + REMINDER_ROWS * reminders).plus(published(2)),
                     happy: rows(3).plus(published(1)),
@@ -81,6 +89,7 @@ impl NodeBound<'_> {
                 let waits = self.wait_ms(wait);
                 NodeBounds {
                     time_ms: waits,
+                    working_ms: waits,
                     wait_ms: waits,
                     cost: rows(6).plus(published(2)),
                     happy: rows(1),
@@ -148,12 +157,8 @@ impl NodeBound<'_> {
             .task_of(node)
             .and_then(|task| task.task.only_action());
         let action = action.filter(|action| action.is_async());
-        let own_ms = self
-            .snapshot
-            .execution_limit(node)
-            .limit
-            .millis()
-            .unwrap_or(UNBOUNDED);
+        let limit = self.snapshot.execution_limit(node).limit;
+        let own_ms = limit.millis().unwrap_or_else(|| self.calls_ms(node));
         let is_bounded_by_node = found.adaptive || found.timeout != Limit::Unset;
         let callback_ms = match action {
             Some(action) if !is_bounded_by_node => {
@@ -164,10 +169,7 @@ impl NodeBound<'_> {
             }
             Some(_) | None => 0,
         };
-        let dispatch = found
-            .dispatch
-            .or(self.snapshot.task_of(node).map(|task| task.task.dispatch));
-        let may_be_queued = self.settings.queue && dispatch != Some(Dispatch::Direct);
+        let may_be_queued = self.may_be_queued(node);
         let queued_ms = match may_be_queued {
             true => CLAIM_ROUNDS.saturating_mul(self.settings.claim_ms),
             false => 0,
@@ -175,6 +177,9 @@ impl NodeBound<'_> {
         let open_ms = own_ms.saturating_add(self.settings.grace_ms);
         let attempt_ms = open_ms.saturating_add(callback_ms).saturating_add(queued_ms);
         let attempts = self.attempts(node);
+        let time_ms = attempt_ms
+            .saturating_mul(attempts)
+            .saturating_add(self.delays_ms(attempts));
         // A claimed attempt saves its progress and its heartbeats.
         let heartbeats = match may_be_queued {
             true => {
@@ -191,9 +196,8 @@ impl NodeBound<'_> {
             ..Cost::default()
         };
         NodeBounds {
-            time_ms: attempt_ms
-                .saturating_mul(attempts)
-                .saturating_add(self.delays_ms(attempts)),
+            time_ms,
+            working_ms: time_ms,
             wait_ms: attempt_ms,
             cost: attempt.times(attempts),
             happy: Cost {
@@ -215,6 +219,8 @@ impl NodeBound<'_> {
         let CalledRun {
             time_ms,
             person_ms,
+            working_ms,
+            stops,
             wait_ms,
             cost,
             happy,
@@ -239,11 +245,24 @@ impl NodeBound<'_> {
             publications: 4,
             ..Cost::default()
         };
-        NodeBounds {
-            time_ms: attempt_ms
+        let time_ms = attempt_ms
+            .saturating_mul(attempts)
+            .saturating_add(self.delays_ms(attempts));
+        // Until it is known here that the child waits, or goes on, the clock runs.
+        let messages_ms = stops.saturating_add(1).saturating_mul(2 * MESSAGE_MS);
+        let working_ms = match person_ms {
+            0 => time_ms,
+            _waits => working_ms
+                .saturating_add(messages_ms)
                 .saturating_mul(attempts)
-                .saturating_add(self.delays_ms(attempts)),
+                .saturating_add(self.delays_ms(attempts))
+                .min(time_ms),
+        };
+        NodeBounds {
+            time_ms,
             person_ms: person_ms.min(attempt_ms).saturating_mul(attempts),
+            working_ms,
+            stops: stops.saturating_mul(attempts),
             wait_ms: wait_ms.saturating_add(2 * MESSAGE_MS),
             cost: attempt.plus(cost).times(attempts),
             happy: happy.plus(rows(3)),
@@ -253,18 +272,68 @@ impl NodeBound<'_> {
 
     fn attempts(&self, node: usize) -> u64 {
         let found = &self.snapshot.workflow.nodes[node];
-        let action = self
-            .snapshot
-            .task_of(node)
-            .and_then(|task| task.task.only_action());
-        let policy = found.on_timeout.or(action.and_then(|action| action.on_timeout));
+        let may_be_reaped = self.may_be_queued(node);
+        let policy = policy_of_timeout(self.snapshot, node, may_be_reaped);
         let retries = match (policy, found.role) {
             (Some(ExecutionTimeoutPolicy::Retry), _) => found.max_retries,
-            // A lost compensation or end handler is done again.
-            (None, NodeRole::Compensation { .. } | NodeRole::EndHandler) => found.max_retries,
+            // A compensation or an end handler whose consumer is silent is done again.
+            (None, NodeRole::Compensation { .. } | NodeRole::EndHandler) if may_be_reaped => {
+                found.max_retries
+            }
             (None | Some(ExecutionTimeoutPolicy::Fail), _) => 0,
         };
         1 + u64::from(retries)
+    }
+
+    fn may_be_queued(&self, node: usize) -> bool {
+        let of_task = self.snapshot.task_of(node).map(|task| task.task.dispatch);
+        let dispatch = self.snapshot.workflow.nodes[node].dispatch.or(of_task);
+        self.settings.queue && dispatch != Some(Dispatch::Direct)
+    }
+
+    /// What all steps of an attempt without a limit take together, with their calls and the waits between them.
+    fn calls_ms(&self, node: usize) -> u64 {
+        let Some(task) = self.snapshot.task_of(node).map(|task| &task.task) else {
+            return UNBOUNDED;
+        };
+        // How long an executor needs for steps without calls is not known.
+        if task.calls() == 0 {
+            return UNBOUNDED;
+        }
+        let steps = task.steps.iter().map(|step| self.step_ms(step));
+        let pass_ms = steps.fold(0, u64::saturating_add);
+        let repeats = |step: &&Step| step.on_failure == StepFailurePolicy::Retry;
+        match task.steps.iter().find(repeats) {
+            Some(step) => task.rounds_ms(step, pass_ms),
+            None => pass_ms,
+        }
+    }
+
+    fn step_ms(&self, step: &Step) -> u64 {
+        let StepAction::Inline(action) = &step.action else {
+            return UNBOUNDED;
+        };
+        if !action.makes_calls() {
+            return match action.kind {
+                ActionKind::WorkflowCall(_) => UNBOUNDED,
+                ActionKind::UpdateContext(_)
+                | ActionKind::Assert(_)
+                | ActionKind::EmitEvent(_)
+                | ActionKind::HttpRequest(_)
+                | ActionKind::McpTool(_)
+                | ActionKind::ServiceCall(_)
+                | ActionKind::LlmCall(_)
+                | ActionKind::Shell(_) => 0,
+            };
+        }
+        let call_ms = self.snapshot.call_limit(step, action).millis();
+        let calls_ms = call_ms.map_or(UNBOUNDED, |call_ms| {
+            let time = action.call_time(call_ms);
+            let calls_ms = call_ms.saturating_mul(u64::from(time.calls));
+            calls_ms.saturating_add(time.waits_ms)
+        });
+        let total_ms = action.retry.total_timeout.millis();
+        calls_ms.min(total_ms.unwrap_or(UNBOUNDED))
     }
 
     fn delays_ms(&self, attempts: u64) -> u64 {
@@ -285,6 +354,8 @@ impl NodeBound<'_> {
         NodeBounds {
             time_ms: waits,
             person_ms: waits,
+            working_ms: 0,
+            stops: 1,
             wait_ms: waits,
             cost: rows(GATE_ROWS).plus(published(2)),
             happy: Cost::default(),
@@ -296,15 +367,43 @@ impl NodeBound<'_> {
 const HAPPY_CALL_MS: u64 = 100;
 
 impl NodeBounds {
+    pub fn span(&self) -> Span {
+        Span {
+            time_ms: self.time_ms,
+            person_ms: self.person_ms,
+            working_ms: self.working_ms,
+            stops: self.stops,
+        }
+    }
+
     fn with(self, other: NodeBounds) -> NodeBounds {
         NodeBounds {
             time_ms: self.time_ms.saturating_add(other.time_ms),
             person_ms: self.person_ms.saturating_add(other.person_ms),
+            working_ms: self.working_ms.saturating_add(other.working_ms),
+            stops: self.stops.saturating_add(other.stops),
             wait_ms: self.wait_ms.max(other.wait_ms),
             cost: self.cost.plus(other.cost),
             happy: self.happy.plus(other.happy),
         }
     }
+}
+
+/// What follows when an attempt takes too long. The executor itself makes a call again that timed out, so the policy of the action
+/// counts only where it cannot, or where its silence ends the attempt.
+pub fn policy_of_timeout(
+    snapshot: &Snapshot,
+    node: usize,
+    may_be_reaped: bool,
+) -> Option<ExecutionTimeoutPolicy> {
+    let of_node = snapshot.workflow.nodes[node].on_timeout;
+    of_node.or_else(|| {
+        let action = snapshot.task_of(node)?.task.only_action()?;
+        let limit_ms = snapshot.execution_limit(node).limit.millis();
+        let is_of_attempt =
+            may_be_reaped || action.is_async() || snapshot.is_limit_of_one_call(node, limit_ms);
+        action.on_timeout.filter(|_| is_of_attempt)
+    })
 }
 
 pub fn rows(rows: u64) -> Cost {

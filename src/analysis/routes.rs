@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use crate::analysis::bounds::Bounds;
+use crate::analysis::input_schema::values_at;
 use crate::analysis::lint::{Lint, WALKS_MAX};
+use crate::cel::{Expression, Values};
+use crate::definition::fan::Spawn;
 use crate::definition::node::{NoMatchPolicy, NodeKind};
 use crate::definition::transition::{Transition, TransitionOn};
 
@@ -12,15 +17,6 @@ pub fn check(lint: &Lint, bounds: &Bounds) {
     warn_of_conditions(lint);
     warn_of_no_end(lint);
     warn_of_cycles(lint, bounds);
-}
-
-/// Fires whenever its priority is reached.
-fn always_matches(transition: &Transition) -> bool {
-    let is_unconditional = match &transition.condition {
-        None => true,
-        Some(condition) => condition.is_true(),
-    };
-    is_unconditional && transition.iterations_max.is_none()
 }
 
 /// Transitions of one node and one priority that always fire together create several tokens. Where their ways meet again without a
@@ -33,9 +29,15 @@ fn warn_of_nodes_that_run_twice(lint: &Lint) {
         let mut together: BTreeMap<(u8, i64), Vec<usize>> = BTreeMap::new();
         for &index in &graph.routes[node] {
             let transition = &transitions[index];
-            // A group is a fan-out that was asked for.
-            let is_plain = transition.group.is_none() && transition.synchronization.is_none();
-            if is_plain && always_matches(transition) {
+            // A group that something joins is a fan-out that was asked for, and so is a number of branches.
+            let joins = transition
+                .group
+                .as_ref()
+                .map(|name| &graph.groups[name.as_str()].joins);
+            let is_joined = joins.is_some_and(|joins| !joins.is_empty());
+            let is_plain =
+                !is_joined && transition.spawn == Spawn::One && transition.synchronization.is_none();
+            if is_plain && transition.always_matches() {
                 let key = (transition.on as u8, transition.priority);
                 together.entry(key).or_default().push(index);
             }
@@ -97,7 +99,7 @@ fn matching(lint: &Lint, node: usize) -> Matching {
         .map(|&index| &graph.workflow.transitions[index]);
     let success: Vec<&Transition> = routes.filter(|it| it.on == TransitionOn::Success).collect();
     graph.steps.add(success.len());
-    if success.is_empty() || success.iter().any(|it| always_matches(it)) {
+    if success.is_empty() || success.iter().any(|it| it.always_matches()) {
         return Matching::Always;
     }
     let unlimited: Vec<&Transition> = success
@@ -115,7 +117,26 @@ fn matching(lint: &Lint, node: usize) -> Matching {
     }
 }
 
-/// Two of the conditions are opposites, or they name every choice of the node's gate.
+/// Whether some of the conditions look at one path and accept every number, or every value that `input_schema` allows there.
+fn accept_everything(lint: &Lint, conditions: &[&Expression]) -> bool {
+    let mut by_path: BTreeMap<Vec<String>, Vec<Values>> = BTreeMap::new();
+    for (path, values) in conditions.iter().filter_map(|it| it.accepted_values()) {
+        by_path.entry(path).or_default().push(values);
+    }
+    by_path.into_iter().any(|(path, accepted)| {
+        let known = match path.split_first() {
+            Some((root, members)) if root == "input" => lint
+                .document
+                .get("input_schema")
+                .and_then(|schema| values_at(schema, members)),
+            Some(_) | None => None,
+        };
+        let is_accepted = |value: &Value| accepted.iter().any(|values| values.accepts(value));
+        Values::cover_all_numbers(&accepted) || known.is_some_and(|known| known.iter().all(is_accepted))
+    })
+}
+
+/// Two of the conditions are opposites, or all of them accept everything, or they name every choice of the node's gate.
 fn covers_everything(lint: &Lint, node: usize, transitions: &[&Transition]) -> bool {
     /// Enough for conditions that people write.
     const COMPARED: usize = 16;
@@ -129,7 +150,7 @@ fn covers_everything(lint: &Lint, node: usize, transitions: &[&Transition]) -> b
         .iter()
         .enumerate()
         .any(|(at, one)| conditions[..at].iter().any(|other| one.is_opposite_of(other)));
-    if are_opposite {
+    if are_opposite || accept_everything(lint, &conditions) {
         return true;
     }
     let NodeKind::Gate(gate) = &lint.snapshot.workflow.nodes[node].kind else {
@@ -155,7 +176,7 @@ fn warn_of_conditions(lint: &Lint) {
             .map(|&index| &workflow.transitions[index]);
         let mut failure = routes.filter(|it| it.on == TransitionOn::Failure);
         // The author has thought of a failure.
-        let is_handled = failure.any(always_matches);
+        let is_handled = failure.any(Transition::always_matches);
         if policy == NoMatchPolicy::End || is_handled {
             continue;
         }
@@ -189,7 +210,7 @@ fn warn_of_no_end(lint: &Lint) {
             .map(|&index| &graph.workflow.transitions[index]);
         let mut success = routes.filter(|it| it.on == TransitionOn::Success).peekable();
         // An empty list of a `foreach` has no branch to go on with.
-        success.peek().is_none() || !success.any(|it| always_matches(it) && it.group.is_none())
+        success.peek().is_none() || !success.any(|it| it.always_matches() && it.group.is_none())
     };
     let mut leads_to_end = vec![false; graph.node_count];
     let mut stack: Vec<usize> = (0..graph.node_count).filter(is_end).collect();

@@ -32,6 +32,7 @@ mod template;
 #[cfg(test)]
 mod tests;
 mod value;
+mod values;
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -44,6 +45,7 @@ use serde_json::Value;
 pub use members::Members;
 pub use reads::{Read, ReadKind};
 pub use template::{Template, TextPart};
+pub use values::Values;
 
 use budget::{Budget, Fault};
 use evaluate::Evaluator;

@@ -65,6 +65,24 @@ pub(super) enum Binary {
 }
 
 impl Binary {
+    /// The operator of the same comparison with its sides changed.
+    pub fn swapped(self) -> Binary {
+        match self {
+            Binary::Less => Binary::Greater,
+            Binary::LessOrEqual => Binary::GreaterOrEqual,
+            Binary::Greater => Binary::Less,
+            Binary::GreaterOrEqual => Binary::LessOrEqual,
+            Binary::Add
+            | Binary::Subtract
+            | Binary::Multiply
+            | Binary::Divide
+            | Binary::Remainder
+            | Binary::Equal
+            | Binary::NotEqual
+            | Binary::In => self,
+        }
+    }
+
     /// The operator for one of the parser's function names.
     pub fn from_operator_name(name: &str) -> Option<Self> {
         Some(match name {

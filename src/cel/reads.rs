@@ -170,8 +170,11 @@ fn are_opposite(one: &Node, other: &Node) -> bool {
     match (one, other) {
         (Node::Not(inner), node) | (node, Node::Not(inner)) if is_same(inner, node) => true,
         (Node::Binary(one, operands), Node::Binary(other, others)) => {
-            let same = is_same(&operands.0, &others.0) && is_same(&operands.1, &others.1);
-            same && (are_opposite_operators(*one, *other) || are_opposite_operators(*other, *one))
+            let are_opposite =
+                |other: Binary| are_opposite_operators(*one, other) || are_opposite_operators(other, *one);
+            let is_same_order = is_same(&operands.0, &others.0) && is_same(&operands.1, &others.1);
+            let is_other_order = is_same(&operands.0, &others.1) && is_same(&operands.1, &others.0);
+            (is_same_order && are_opposite(*other)) || (is_other_order && are_opposite(other.swapped()))
         }
         _other => false,
     }
@@ -269,6 +272,9 @@ mod tests {
             ("input.a > 1", "!(input.a > 1)", true),
             ("state.x == 'a'", "state.x == 'b'", false),
             ("has(state.x)", "!has(state.x)", true),
+            ("input.a < input.b", "input.b <= input.a", true),
+            ("input.a < input.b", "input.b < input.a", false),
+            ("'a' == state.x", "state.x != 'a'", true),
         ] {
             let (one, other) = (Expression::new(one), Expression::new(other));
             assert_eq!(one.is_opposite_of(&other), expected, "{one:?} {other:?}");

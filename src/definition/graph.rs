@@ -1,12 +1,15 @@
 //! Static checks of a graph: cycles, unreachable nodes, loops without work, joins that can never fire.
 
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::base::ids::is_id;
 use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
 use crate::definition::node::{Node, NodeKind};
 use crate::definition::path::Root;
-use crate::definition::reader::Reader;
+use crate::definition::reader::{Element, Reader};
 use crate::definition::transition::Transition;
 
 /// Marks the transitions that are part of a cycle.
@@ -68,10 +71,16 @@ pub fn check_loops(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
     };
     let edges: Vec<_> = transitions.iter().filter(idle).map(|t| (t.from, t.to)).collect();
     let component = components(nodes.len(), edges.iter().copied());
+    let mut reported = vec![false; nodes.len()];
+    let mut elements = None;
     for (from, to) in edges {
-        if component[from] == component[to] {
+        if component[from] == component[to] && !std::mem::replace(&mut reported[from], true) {
+            let elements = elements.get_or_insert_with(|| reader.array("nodes"));
+            let is_it = |element: &&Element| element.value["id"].as_str() == Some(&nodes[from].id);
+            let element = elements.iter().find(is_it);
+            let pointer = element.map_or_else(|| reader.pointer_of("nodes"), |it| it.pointer.clone());
             reader.problems().report(
-                &node_pointer(reader, &nodes[from].id),
+                &pointer,
                 "empty_loop",
                 format!(
                     "node \"{}\" is part of a loop that does nothing and never ends; give it work, a condition or loop_config",
@@ -84,18 +93,20 @@ pub fn check_loops(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
 
 /// Reports joins that can never fire.
 pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) {
+    // Only looked for where there is a problem, and then once for all of them.
+    let written = OnceCell::new();
+    let written = || written.get_or_init(|| Written::of(reader));
     for (index, transition) in transitions.iter().enumerate() {
         let Some(join) = &transition.synchronization else {
             continue;
         };
-        // Finding it takes a look at every transition, so only where there is a problem.
-        let place = || transition_pointer(reader, &transition.id) + "/synchronization";
+        let place = || written().pointer(reader, &transition.id) + "/synchronization";
         let spawning = || {
             transitions
                 .iter()
                 .filter(|other| other.group.as_ref() == Some(&join.group))
         };
-        if spawning().next().is_none() && is_meant_to_be_spawned(reader, transitions, &join.group) {
+        if spawning().next().is_none() && written().is_meant_to_be_spawned(reader, transitions, &join.group) {
             continue;
         }
         if spawning().next().is_none() {
@@ -156,35 +167,66 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
     }
 }
 
-/// Whether a transition with a problem of its own may spawn the group: then its problem is the only one.
-fn is_meant_to_be_spawned(reader: &Reader, transitions: &[Transition], group: &str) -> bool {
-    let elements = reader.array("transitions");
-    elements.iter().enumerate().any(|(position, element)| {
-        let id = match &element.value["id"] {
-            Value::Null => Some(format!("t{}", position + 1)),
-            explicit => explicit.as_str().filter(|id| is_id(id)).map(str::to_string),
-        };
-        let names_group = element.value["sibling_group"].as_str() == Some(group);
-        // Without a valid id it may be any.
-        let is_it = names_group || id.as_deref().is_none_or(|id| id == group);
-        let was_read = id.is_some_and(|id| transitions.iter().any(|other| other.id == id));
-        is_it && (!was_read || reader.problems().has_errors_in(&element.pointer))
-    })
+/// The transitions of a document as they are written. Invalid ones were dropped, so an index in the workflow may differ.
+struct Written<'a> {
+    elements: Vec<Element<'a>>,
+    by_id: BTreeMap<String, Vec<usize>>,
+    by_group: BTreeMap<&'a str, Vec<usize>>,
+    without_valid_id: Vec<usize>,
 }
 
-fn transition_pointer(reader: &Reader, id: &str) -> String {
-    reader
-        .array("transitions")
-        .into_iter()
-        .enumerate()
-        .find(|(position, element)| match element.value["id"].as_str() {
-            Some(explicit) => explicit == id,
-            None => format!("t{}", position + 1) == id,
-        })
-        .map_or_else(
+impl<'a> Written<'a> {
+    fn of(reader: &Reader<'a>) -> Written<'a> {
+        let elements = reader.array("transitions");
+        let mut by_id: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        let mut by_group: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut without_valid_id = Vec::new();
+        for (position, element) in elements.iter().enumerate() {
+            let id = match &element.value["id"] {
+                Value::Null => Some(format!("t{}", position + 1)),
+                explicit => explicit.as_str().filter(|id| is_id(id)).map(str::to_string),
+            };
+            match id {
+                Some(id) => by_id.entry(id).or_default().push(position),
+                None => without_valid_id.push(position),
+            }
+            if let Some(group) = element.value["sibling_group"].as_str() {
+                by_group.entry(group).or_default().push(position);
+            }
+        }
+        Written {
+            elements,
+            by_id,
+            by_group,
+            without_valid_id,
+        }
+    }
+
+    fn pointer(&self, reader: &Reader, id: &str) -> String {
+        let first = self.by_id.get(id).and_then(|positions| positions.first());
+        first.map_or_else(
             || reader.pointer_of("transitions"),
-            |(_, element)| element.pointer,
+            |&position| self.elements[position].pointer.clone(),
         )
+    }
+
+    /// Whether a transition with a problem of its own may spawn the group: then its problem is the only one.
+    fn is_meant_to_be_spawned(&self, reader: &Reader, transitions: &[Transition], group: &str) -> bool {
+        // Without a valid id it may be any.
+        if !self.without_valid_id.is_empty() {
+            return true;
+        }
+        let named = self.by_id.get(group).into_iter().chain(self.by_group.get(group));
+        named.flatten().any(|&position| {
+            let element = &self.elements[position];
+            let was_read = || {
+                let id = element.value["id"].as_str().map(str::to_string);
+                let id = id.unwrap_or_else(|| format!("t{}", position + 1));
+                transitions.iter().any(|other| other.id == id)
+            };
+            !was_read() || reader.problems().has_errors_in(&element.pointer)
+        })
+    }
 }
 
 /// The pointer of a node in the document. Invalid nodes were dropped, so the index in the workflow may differ.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::api::error::Error;
-use crate::base::price::{self, Usage};
+use crate::base::price;
 use crate::base::text::json_bytes;
 use crate::definition::node::NodeKind;
 use crate::definition::wait::Wait;
@@ -49,7 +49,9 @@ pub fn of(simulation: &mut Simulation) -> Result<Value, Error> {
     let has_ended = !run["ended_at"].is_null();
     view["calls"] = json!(calls);
     view["virtual_ms"] = virtual_ms;
-    view["dollars"] = json!(price::dollars(&simulation.usage()));
+    view["dollars"] = json!(price::dollars(
+        &simulation.simulator.usage(simulation.simulator.world.attempts())
+    ));
     if !children.is_empty() {
         view["children"] = json!(children);
     }
@@ -143,21 +145,6 @@ impl Simulation {
             waits.extend(run.host.as_ref().and_then(of_run).into_iter().flatten());
         }
         waits
-    }
-
-    fn usage(&self) -> Usage {
-        let world = &self.simulator.world;
-        let runs = self.simulator.runs.values();
-        let mut usage = Usage::default();
-        for run in runs {
-            usage.runs += 1;
-            usage.rows_written += run.durable.rows_written.get();
-            usage.object_requests += run.durable.requests.get();
-        }
-        usage.calls = world.peers.calls.len() as u64;
-        usage.queue_messages = self.environment().queued.get();
-        usage.awake_ms = world.awake_ms();
-        usage
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::base::time::Millis;
+use crate::simulate::awake::Awake;
 use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
 use crate::simulate::rng::Rng;
@@ -26,6 +27,7 @@ pub struct Environment {
     pub in_flight: RefCell<BTreeMap<(Millis, u64), InFlight>>,
     sent: Cell<u64>,
     pub connections: RefCell<BTreeMap<ConnectionId, ConnectionState>>,
+    pub awake: RefCell<Awake>,
     pub snapshots: Rc<RefCell<Snapshots>>,
     /// Messages that were put into the task queue.
     pub queued: Cell<u64>,
@@ -71,6 +73,7 @@ impl Environment {
             in_flight: RefCell::default(),
             sent: Cell::default(),
             connections: RefCell::default(),
+            awake: RefCell::default(),
             snapshots: Rc::default(),
             queued: Cell::default(),
             starts_sent: RefCell::default(),

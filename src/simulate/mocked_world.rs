@@ -51,7 +51,6 @@ pub struct MockedWorld {
     pub rows_bytes: Cell<u64>,
     /// Computation of decisions.
     pub steps: Cell<u64>,
-    awake_ms: Cell<u64>,
     /// What must hold for any run and did not.
     pub broken: RefCell<Vec<String>>,
     /// The faults that happened, and when.
@@ -65,7 +64,6 @@ struct Work {
     attempt: Attempt,
     /// None: a consumer of the queue has it.
     connection: Option<ConnectionId>,
-    began_at: Millis,
     /// The report never comes.
     is_silent: bool,
 }
@@ -83,7 +81,6 @@ impl MockedWorld {
             commits: Cell::default(),
             rows_bytes: Cell::default(),
             steps: Cell::default(),
-            awake_ms: Cell::default(),
             broken: RefCell::default(),
             history: RefCell::default(),
         }
@@ -104,7 +101,6 @@ impl MockedWorld {
             run: summary.run.clone(),
             attempt: summary.attempt,
             connection,
-            began_at: self.environment().now.get(),
             is_silent,
         };
         self.last_task.set(self.last_task.get() + 1);
@@ -113,9 +109,9 @@ impl MockedWorld {
         self.environment().post(0, InFlight::Scheduled(number));
     }
 
-    /// How long objects had open calls to executors.
-    pub fn awake_ms(&self) -> u64 {
-        self.awake_ms.get()
+    /// Attempts that executors began.
+    pub fn attempts(&self) -> u64 {
+        self.last_task.get()
     }
 
     /// The moment has come that a task waits for.
@@ -125,12 +121,7 @@ impl MockedWorld {
             return;
         };
         let environment = self.environment();
-        let polled = work.task.poll();
-        if let (Polled::Reported(_), Some(_)) = (&polled, &work.connection) {
-            let millis = environment.now.get().saturating_sub(work.began_at);
-            self.awake_ms.set(self.awake_ms.get().saturating_add(millis));
-        }
-        match polled {
+        match work.task.poll() {
             Polled::Reported(report) if !work.is_silent => self.send_report(work, *report),
             Polled::Reported(_) => {}
             Polled::WaitsUntil(at) => {

@@ -3,6 +3,7 @@
 //! request always has the same answer.
 
 mod answer;
+mod awake;
 mod body;
 mod calls;
 mod checked_commit;

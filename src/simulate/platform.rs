@@ -540,6 +540,9 @@ impl<W: World> SimConnection<W> {
         {
             state.is_closed = true;
         }
+        let environment = self.world.environment();
+        let now = environment.now.get();
+        environment.awake.borrow_mut().closed(&self.id, now);
         self.world.connection_closed(&self.id);
     }
 }
@@ -558,6 +561,9 @@ impl<W: World> Connection for SimConnection<W> {
         {
             state.batches += 1;
         }
+        let environment = self.world.environment();
+        let now = environment.now.get();
+        environment.awake.borrow_mut().opened(&self.id, now);
         self.world
             .orders_arrived(&self.durable.store.borrow(), &self.id, orders);
     }

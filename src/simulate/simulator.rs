@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::json;
 
+use crate::base::price::Usage;
 use crate::base::time::Millis;
 use crate::host::{Config, Delivery, DeliveryKind, DeliveryResult, Host, Payload, SubrequestBudget};
 use crate::protocol::caller::Caller;
@@ -383,10 +384,30 @@ impl<W: World> Simulator<W> {
         Some(result)
     }
 
+    /// What all runs used so far. `calls`: of executors.
+    pub fn usage(&self, calls: u64) -> Usage {
+        let environment = self.world.environment();
+        let mut usage = Usage {
+            calls,
+            queue_messages: environment.queued.get(),
+            awake_ms: environment.awake.borrow().total_ms(environment.now.get()),
+            ..Usage::default()
+        };
+        for run in self.runs.values() {
+            usage.runs += 1;
+            usage.rows_written += run.durable.rows_written.get();
+            usage.object_requests += run.durable.requests.get();
+        }
+        usage
+    }
+
     /// The object leaves memory, if it is there.
     pub fn evict(&mut self, id: &str) {
         if let Some(run) = self.runs.get_mut(id) {
             run.evict();
+            let environment = self.world.environment();
+            let now = environment.now.get();
+            environment.awake.borrow_mut().left(id, now);
             self.world.object_left(id);
         }
     }

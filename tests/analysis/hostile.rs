@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -164,6 +164,32 @@ fn the_largest_documents_are_analyzed_in_time() {
             .filter(|it| it.code != "unreachable_node");
         assert!(own.count() <= 201, "{name}");
     }
+}
+
+/// Every join, or every loop, has a problem of its own: finding their places takes no walk over the document for each.
+#[test]
+fn many_problems_take_no_longer_than_many_transitions() {
+    let nodes = || {
+        (0..NODES)
+            .map(|index| json!({"id": format!("n{index}")}))
+            .collect::<Vec<_>>()
+    };
+    let edge = |index: usize| json!({"from_node_id": format!("n{}", index % NODES), "to_node_id": format!("n{}", (index * 7 + 1) % NODES)});
+    let timed = |change: &dyn Fn(&mut Value)| {
+        let mut edges: Vec<Value> = (0..TRANSITIONS).map(edge).collect();
+        edges.iter_mut().for_each(change);
+        let document = document(nodes(), edges);
+        let began = Instant::now();
+        let analysis = analysis_of(&document);
+        (began.elapsed(), analysis.errors.len())
+    };
+    let (usual, none) = timed(&|edge| edge["condition"] = json!("input.x"));
+    let (joins, of_joins) = timed(&|edge| edge["synchronization"] = json!({"sibling_group": "missing"}));
+    let (loops, of_loops) = timed(&|_| {});
+    println!("{usual:?}, {of_joins} joins {joins:?}, {of_loops} loops {loops:?}");
+    assert_eq!((none, of_joins, of_loops), (0, TRANSITIONS, NODES));
+    let most = usual * 2 + Duration::from_millis(500);
+    assert!(joins < most && loops < most, "{usual:?}, {joins:?}, {loops:?}");
 }
 
 #[test]

@@ -296,5 +296,190 @@ fn a_wrong_path_in_the_catalogue_is_reported_where_it_is_named() {
         message,
         "input_schema does not know \"idd\" of \"input.idd\"; did you mean \"id\"?; without an \"input_mapping\" the node \"a\" \
          gives its work the run's input"
+
+#[test]
+fn what_can_never_fit_is_said() {
+    let at = ["deadline_cannot_fit /timeout"];
+    let under = |document: Value| {
+        let mut document = document;
+        document["timeout"] = json!("1h");
+        document
+    };
+    let sleep = |id: &str, length: &str| json!({"id": id, "wait": {"sleep": length}});
+    check(under(chain(json!([sleep("a", "40m"), sleep("b", "40m")]))), &at);
+    check(under(chain(json!([sleep("a", "20m"), sleep("b", "20m")]))), &[]);
+    // One of several ways is quick, or a failure is.
+    let mut around = chain(json!([sleep("a", "40m"), sleep("b", "40m"), {"id": "c"}]));
+    around["transitions"][0]["condition"] = json!("input.x");
+    let other = json!({"from_node_id": "a", "to_node_id": "c", "priority": 1});
+    around["transitions"].as_array_mut().expect("a list").push(other);
+    check(under(around), &[]);
+    let mut failing =
+        chain(json!([{"id": "a", "action_id": "set"}, sleep("b", "40m"), sleep("c", "40m"), {"id": "d"}]));
+    check(under(failing.clone()), &at);
+    let failed = json!({"from_node_id": "a", "to_node_id": "d", "on": "failure"});
+    failing["transitions"]
+        .as_array_mut()
+        .expect("a list")
+        .push(failed);
+    check(under(failing), &[]);
+    let looping = |rounds: u64, condition: Value| {
+        json!({"nodes": [sleep("a", "10m"), {"id": "b"}, {"id": "e"}], "transitions": [{"from_node_id": "a", "to_node_id": "b"},
+            {"from_node_id": "b", "to_node_id": "a", "loop_config": {"max_iterations": rounds}, "condition": condition},
+            {"from_node_id": "b", "to_node_id": "e", "priority": 1}]})
+    };
+    check(under(looping(10, Value::Null)), &at);
+    check(under(looping(4, Value::Null)), &[]);
+    check(under(looping(10, json!("input.again"))), &[]);
+}
+
+#[test]
+fn the_calls_of_all_steps_are_compared_with_the_limit() {
+    let single = |execution: Value| json!({"id": "single", "kind": "http_request", "implementation": {"url": "https://example.com"}, "execution": execution});
+    let once = || single(json!({"timeout": "30s", "retry_policy": {"max_attempts": 1}}));
+    let steps = |timeout: &str| {
+        let steps = json!([{"ref": "x", "action_id": "single"}, {"ref": "y", "action_id": "single"}]);
+        json!({"nodes": [{"id": "a", "task_id": "t"}], "actions": [once()], "tasks": [{"id": "t", "timeout": timeout, "steps": steps}]})
+    };
+    check(steps("40s"), &["deadline_cannot_fit /nodes/0"]);
+    check(steps("1m"), &[]);
+    let total = |total: &str, attempts: u64| {
+        let policy = json!({"total_timeout": total, "max_attempts": attempts});
+        let action = single(json!({"timeout": "5s", "retry_policy": policy}));
+        json!({"nodes": [{"id": "a", "action_id": "single", "timeout": "10s"}], "actions": [action]})
+    };
+    check(total("30s", 1), &["deadline_cannot_fit /nodes/0/timeout"]);
+    // Fifty calls are cut short by it.
+    check(total("10s", 50), &[]);
+}
+
+#[test]
+fn conditions_that_leave_nothing_open_are_left_alone() {
+    let routed = |conditions: &[&str], schema: Value| {
+        let edges: Vec<Value> = conditions
+            .iter()
+            .map(|condition| json!({"from_node_id": "a", "to_node_id": "b", "condition": condition}))
+            .collect();
+        json!({"nodes": [{"id": "a"}, {"id": "b"}], "transitions": edges, "input_schema": schema})
+    };
+    let schema = |member: Value| json!({"type": "object", "required": ["x"], "properties": {"x": member}});
+    let open = ["may_not_match /nodes/0"];
+    let kinds = || schema(json!({"enum": ["card", "bank", "cash"]}));
+    let kind = |name: &str| format!("input.x == '{name}'");
+    let (card, bank, cash) = (kind("card"), kind("bank"), kind("cash"));
+    check(routed(&[&card, &bank, &cash], kinds()), &[]);
+    check(routed(&[&card, "input.x in ['bank', 'cash']"], kinds()), &[]);
+    check(routed(&[&card, &bank], kinds()), &open);
+    check(
+        routed(&[&card, &bank, &cash], schema(json!({"type": "string"}))),
+        &open,
+    );
+    let vip = ["input.x == true", "input.x == false"];
+    check(routed(&vip, schema(json!({"type": "boolean"}))), &[]);
+    check(routed(&vip, json!({})), &open);
+    let bands = ["input.s < 30", "input.s >= 30 && input.s < 70", "input.s >= 70"];
+    check(routed(&bands, json!({})), &[]);
+    check(routed(&[bands[0], bands[2]], json!({})), &open);
+    check(routed(&["input.n < 10", "10 <= input.n"], json!({})), &[]);
+    check(
+        routed(&["input.n < input.m", "input.m <= input.n"], json!({})),
+        &[],
+    );
+}
+
+#[test]
+fn transitions_that_never_fire_reach_nothing() {
+    let document = |node: Value, route: Value| {
+        let mut route = route;
+        route["from_node_id"] = json!("a");
+        route["to_node_id"] = json!("c");
+        json!({"nodes": [node, {"id": "b"}, {"id": "c"}], "transitions": [{"from_node_id": "a", "to_node_id": "b"}, route]})
+    };
+    let at = ["unreachable_node /nodes/2"];
+    let pass = || json!({"id": "a"});
+    let sleep = || json!({"id": "a", "wait": {"sleep": "1s"}});
+    check(document(pass(), json!({"priority": 1})), &at);
+    check(document(pass(), json!({"on": "timeout"})), &at);
+    check(document(sleep(), json!({"on": "timeout"})), &at);
+    check(document(sleep(), json!({"on": "failure"})), &at);
+    check(document(pass(), json!({"condition": "false"})), &at);
+    let signal = json!({"id": "a", "wait": {"signal": "go", "timeout": "1m"}});
+    check(document(signal, json!({"on": "timeout"})), &[]);
+    check(
+        document(json!({"id": "a", "action_id": "set"}), json!({"on": "failure"})),
+        &[],
+    );
+    // A condition may fail, and so may what is written.
+    let writing = json!({"id": "a", "output_mapping": {"state.x": "${input.x}"}});
+    check(document(writing, json!({"on": "failure"})), &[]);
+    let mut choosing = document(pass(), json!({"on": "failure"}));
+    choosing["transitions"][0]["condition"] = json!("input.x");
+    choosing["on_no_match"] = json!("end");
+    check(choosing, &[]);
+}
+
+#[test]
+fn groups_that_nothing_joins_run_on_together() {
+    let document = |group: Value| {
+        json!({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}], "transitions": [
+            {"from_node_id": "a", "to_node_id": "b", "sibling_group": group}, {"from_node_id": "a", "to_node_id": "c", "sibling_group": group},
+            {"from_node_id": "b", "to_node_id": "d"}, {"from_node_id": "c", "to_node_id": "d"}]})
+    };
+    check(document(json!("g")), &["runs_twice /transitions/1"]);
+    let mut joined = document(json!("g"));
+    for index in [2, 3] {
+        joined["transitions"][index]["synchronization"] = json!({"sibling_group": "g"});
+    }
+    check(joined, &[]);
+    // A number of branches was asked for.
+    let several = json!({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}], "transitions": [
+        {"from_node_id": "a", "to_node_id": "b", "spawn_count": 3}, {"from_node_id": "b", "to_node_id": "c"}]});
+    check(several, &[]);
+}
+
+#[test]
+fn branches_that_write_around_each_other_are_told_apart() {
+    let branches = |writes: [(&str, Value); 2]| {
+        let [(one, some), (other, more)] = writes;
+        let join = json!({"sibling_group": "g", "merge": {"target": "state.all"}});
+        json!({"nodes": [{"id": "a"}, {"id": "b", "output_mapping": {one: some}}, {"id": "c", "output_mapping": {other: more}}, {"id": "d"}],
+            "transitions": [{"from_node_id": "a", "to_node_id": "b", "sibling_group": "g"}, {"from_node_id": "a", "to_node_id": "c", "sibling_group": "g"},
+                {"from_node_id": "b", "to_node_id": "d", "synchronization": join}, {"from_node_id": "c", "to_node_id": "d", "synchronization": join}]})
+    };
+    check(
+        branches([("state.x", json!(1)), ("state.x.y", json!(2))]),
+        &["shared_write /nodes/2/output_mapping/state.x.y"],
+    );
+    check(
+        branches([("state.x", json!(1)), ("state.x", json!(2))]),
+        &["shared_write /nodes/1/output_mapping/state.x"],
+    );
+    check(branches([("state.x", json!(1)), ("state.x", json!(1))]), &[]);
+    check(branches([("state.x.y", json!(1)), ("state.x.z", json!(2))]), &[]);
+    // One branch writes both, one after the other.
+    let join = json!({"sibling_group": "g", "merge": {"target": "state.all"}});
+    let same = json!({"nodes": [{"id": "a"}, {"id": "b", "output_mapping": {"state.x": "${input.x}"}},
+            {"id": "b2", "output_mapping": {"state.x": "${input.y}", "state.x.y": 1}}, {"id": "c"}, {"id": "d"}],
+        "transitions": [{"from_node_id": "a", "to_node_id": "b", "sibling_group": "g"}, {"from_node_id": "a", "to_node_id": "c", "sibling_group": "g"},
+            {"from_node_id": "b", "to_node_id": "b2"}, {"from_node_id": "b2", "to_node_id": "d", "synchronization": join},
+            {"from_node_id": "c", "to_node_id": "d", "synchronization": join}]});
+    check(same, &[]);
+}
+
+#[test]
+fn quorums_are_compared_with_the_lists_of_a_foreach() {
+    let document = |collection: &str, needed: u64| {
+        json!({"input_schema": {"type": "object", "properties": {"l": {"type": "array", "maxItems": 2}}},
+            "nodes": [{"id": "a"}, {"id": "b", "wait": {"sleep": "1s"}}, {"id": "c"}], "transitions": [
+                {"id": "each", "from_node_id": "a", "to_node_id": "b", "foreach": {"collection": collection}},
+                {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each", "strategy": {"m_of_n": needed}}}]})
+    };
+    let at = ["quorum_too_large /transitions/1/synchronization/strategy/m_of_n"];
+    check(document("input.l", 3), &at);
+    check(document("input.l", 2), &[]);
+    check(document("[1, 2]", 3), &at);
+    check(
+        document("state.l", 3),
+        &["unwritten_path /transitions/0/foreach/collection"],
     );
 }

@@ -6,6 +6,7 @@
 //! prints it.
 
 use curfew::analysis::{Analysis, Deployment, Facts, analyze};
+use curfew::base::price::dollars;
 use curfew::definition::timeouts::TimeoutRules;
 use curfew::protocol::run::{GateDecision, RunRequest};
 use curfew::run::{GateKind, RunEventKind};
@@ -27,6 +28,9 @@ struct Measured {
     duration_ms: Option<u64>,
     tokens_alive: u64,
     rows: u64,
+    dollars: f64,
+    /// The longest time in which nothing was decided.
+    longest_wait_ms: u64,
     /// A run failed because too many tokens were alive.
     is_too_wide: bool,
 }
@@ -62,6 +66,9 @@ impl Simulation {
     /// Until every run has ended, or nothing more happens.
     fn measure(&mut self, people: bool) -> Measured {
         let mut events = 0;
+        let mut decided_at = self.now();
+        let mut longest_wait_ms = 0;
+        let mut rows = self.rows_written();
         while self.runs.values().any(|run| run.is_open()) && events < EVENTS_MAX {
             events += 1;
             if people && self.environment.chance(10) {
@@ -73,7 +80,13 @@ impl Simulation {
                 break;
             }
             self.next_event();
+            if rows != self.rows_written() {
+                rows = self.rows_written();
+                longest_wait_ms = longest_wait_ms.max(self.now() - decided_at);
+                decided_at = self.now();
+            }
         }
+        let attempts = self.environment.attempts.borrow().len() as u64;
         let first = self.runs[FIRST_RUN].store();
         let header = first.header().expect("it was started");
         let first_alive = self.runs[FIRST_RUN].durable.tokens_alive_max.get();
@@ -84,9 +97,16 @@ impl Simulation {
         Measured {
             duration_ms: header.ended_at.map(|at| at - header.started_at),
             tokens_alive: first_alive,
-            rows: self.runs.values().map(|run| run.durable.rows_written.get()).sum(),
+            rows,
+            dollars: dollars(&self.usage(attempts)),
+            longest_wait_ms,
             is_too_wide: first.entries().iter().any(is_limit),
         }
+    }
+
+    /// In the objects of all runs.
+    fn rows_written(&self) -> u64 {
+        self.runs.values().map(|run| run.durable.rows_written.get()).sum()
     }
 
     /// A person decides a gate of a node, or sends a signal.
@@ -129,6 +149,8 @@ struct Checked {
     /// To more than a fifth.
     dear: u64,
     limits_of_width: u64,
+    /// Runs whose longest wait was more than half of what it can be.
+    slow: u64,
 }
 
 fn check(seed: u64, trace: bool, checked: &mut Checked) {
@@ -158,6 +180,14 @@ fn check(seed: u64, trace: bool, checked: &mut Checked) {
     let rows = facts.rows_written.worst.unwrap_or(u64::MAX);
     assert!(measured.rows <= rows, "dearer: {place}");
     checked.dear += u64::from(measured.rows.saturating_mul(5) > rows);
+    let dollars = facts.dollars.worst.unwrap_or(f64::INFINITY);
+    assert!(measured.dollars <= dollars, "more expensive: {place}");
+    let longest_wait_ms = facts.longest_wait.ms.unwrap_or(u64::MAX);
+    assert!(
+        measured.longest_wait_ms <= longest_wait_ms,
+        "a longer wait: {place}"
+    );
+    checked.slow += u64::from(measured.longest_wait_ms.saturating_mul(2) > longest_wait_ms);
     let limit = simulated.document["limits"]["tokens_active"].as_u64();
     if limit.is_some_and(|limit| facts.tokens_alive_max < limit) {
         // As wide as the analysis says is wide enough, also in the middle of a decision.
@@ -195,6 +225,7 @@ fn no_run_exceeds_its_worst_case() {
         wide,
         dear,
         limits_of_width,
+        slow,
     } = checked;
     for (what, count) in [
         ("surely", surely),
@@ -204,6 +235,7 @@ fn no_run_exceeds_its_worst_case() {
         ("wide", wide),
         ("dear", dear),
         ("limits_of_width", limits_of_width),
+        ("slow", slow),
     ] {
         assert!(count > seeds / 100, "only {count} {what} in {seeds} seeds");
     }

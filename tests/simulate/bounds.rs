@@ -3,6 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{chain, refused, simulated};
+use crate::analysis::deployment;
+use curfew::analysis::analyze;
+use curfew::definition::snapshot::Library;
 
 #[track_caller]
 fn check(body: Value, expected: &str) {
@@ -74,4 +77,33 @@ fn a_thousand_times_a_thousand_branches_end_at_a_bound() {
         ),
         Err(error) => assert_eq!(error.code, "limit_exceeded", "{}", error.message),
     }
+}
+
+/// An object that waits for several calls at once is in memory once.
+#[test]
+fn calls_at_once_are_paid_once() {
+    let node = json!({"id": "b", "action_id": "work", "timeout": "1m"});
+    let cost = |branches: u64, mock: Value| {
+        let mut workflow = chain(json!([{"id": "a"}, node, {"id": "c"}]), json!({}));
+        workflow["transitions"] = json!([
+            {"id": "each", "from_node_id": "a", "to_node_id": "b", "spawn_count": branches},
+            {"from_node_id": "b", "to_node_id": "c", "synchronization": {"sibling_group": "each", "on_branch_failure": "proceed_with_available"}}]);
+        let answer = simulated(json!({"workflow": workflow, "mocks": [mock]}));
+        let facts = analyze(&workflow, &Library::new(), &deployment()).expect("it refers to nothing else");
+        let worst = facts.facts.and_then(|it| it.dollars.worst).expect("a bound");
+        let dollars = answer["dollars"].as_f64().expect("a price");
+        assert!(dollars <= worst, "{branches}: {dollars} of {worst}");
+        dollars
+    };
+    let slow = || json!({"node": "b", "after": "60s", "result": 1});
+    let quick = || json!({"node": "b", "after": "0s", "result": 1});
+    let minute = |branches: u64| cost(branches, slow()) - cost(branches, quick());
+    // A minute awake costs 96 millionths of a dollar, for one call as for three.
+    let paid = [minute(1), minute(2), minute(3)].map(|dollars| (dollars * 1e6).round());
+    assert!(
+        paid.iter().all(|it| (96.0..110.0).contains(it)),
+        "with a few rows, for the warning of each: {paid:?}"
+    );
+    cost(3, json!({"node": "b", "hang": true}));
+    cost(100, slow());
 }

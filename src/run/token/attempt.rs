@@ -54,9 +54,9 @@ impl Run {
         let policy = self.on_timeout_of_action(token);
         let is_of_attempt = match reported {
             Some(Reported::NoCallback) => true,
-            Some(Reported::Stopped { .. }) | None => {
-                self.is_limit_of_one_call(token.node, token.deadline.timeout_ms)
-            }
+            Some(Reported::Stopped { .. }) | None => self
+                .snapshot
+                .is_limit_of_one_call(token.node, token.deadline.timeout_ms),
         };
         policy.filter(|_| is_of_attempt)
     }

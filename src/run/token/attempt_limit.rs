@@ -154,6 +154,21 @@ impl Snapshot {
         };
         step.call_limit(action, default)
     }
+
+    /// Whether an attempt with this limit could only make one call that times out: the executor had no time to make it again.
+    pub fn is_limit_of_one_call(&self, node: usize, limit_ms: Option<u64>) -> bool {
+        let task = self.task_of(node);
+        let Some((step, action)) = task.and_then(|task| task.task.only_step()) else {
+            return false;
+        };
+        let call_ms = self.call_limit(step, action).millis();
+        match action.retry.total_timeout.millis() {
+            // Nothing else would do it again.
+            None | Some(_) if !action.makes_calls() => true,
+            Some(_) => false,
+            None => call_ms.is_none_or(|call_ms| limit_ms.is_some_and(|limit_ms| limit_ms <= call_ms)),
+        }
+    }
 }
 
 impl Run {
@@ -180,20 +195,5 @@ impl Run {
             call_ms: self.snapshot.call_limit(step, action).millis(),
             total_ms: action.retry.total_timeout.millis(),
         })
-    }
-
-    /// Whether an attempt with this limit could only make one call that times out: the executor had no time to make it again.
-    pub(in crate::run) fn is_limit_of_one_call(&self, node: usize, limit_ms: Option<u64>) -> bool {
-        let task = self.snapshot.task_of(node);
-        let Some((step, action)) = task.and_then(|task| task.task.only_step()) else {
-            return false;
-        };
-        let call_ms = self.snapshot.call_limit(step, action).millis();
-        match action.retry.total_timeout.millis() {
-            // Nothing else would do it again.
-            None | Some(_) if !action.makes_calls() => true,
-            Some(_) => false,
-            None => call_ms.is_none_or(|call_ms| limit_ms.is_some_and(|limit_ms| limit_ms <= call_ms)),
-        }
     }
 }
