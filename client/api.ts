@@ -1744,10 +1744,10 @@ export interface components {
             more_than_ms: number | null;
             /** @description How that is known, or why it is not. */
             smallest_limit_reason: string;
-            /** @description The JSON Patch operation that sets the smallest limit in the run's workflow document. */
+            /** @description The JSON Patch that sets the smallest limit in the run's workflow document. It has several operations where all transitions of a join have to say the same. */
             change: {
                 /**
-                 * @description The operation.
+                 * @description What it does.
                  * @enum {string}
                  */
                 op: "add" | "replace";
@@ -1755,7 +1755,7 @@ export interface components {
                 path: string;
                 /** @description The limit, in the form that the place has: milliseconds, a duration, or the object that holds it. */
                 value: number | string | Record<string, unknown>;
-            } | null;
+            }[] | null;
         };
         /** @description A run with its history, for tests, what-if and reports. */
         RunExport: {

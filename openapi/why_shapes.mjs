@@ -129,11 +129,14 @@ export const whyShapes = {
     more_than_ms: orNull(millis("It is longer than this.")),
     smallest_limit_reason: text("How that is known, or why it is not."),
     change: orNull(
-      object("The JSON Patch operation that sets the smallest limit in the run's workflow document.", {
-        op: oneOf("The operation.", ["add", "replace"]),
-        path: text("A pointer into the document."),
-        value: { type: ["integer", "string", "object"], description: "The limit, in the form that the place has: milliseconds, a duration, or the object that holds it." },
-      }),
+      list(
+        "The JSON Patch that sets the smallest limit in the run's workflow document. It has several operations where all transitions of a join have to say the same.",
+        object("An operation.", {
+          op: oneOf("What it does.", ["add", "replace"]),
+          path: text("A pointer into the document."),
+          value: { type: ["integer", "string", "object"], description: "The limit, in the form that the place has: milliseconds, a duration, or the object that holds it." },
+        }),
+      ),
     ),
   }),
 };

@@ -51,7 +51,7 @@ export interface TimeoutWhy {
   smallest_limit_ms?: number | null;
   more_than_ms?: number | null;
   smallest_limit_reason?: string;
-  change?: { op?: string; path?: string; value?: unknown } | null;
+  change?: readonly { op?: string; path?: string; value?: unknown }[] | null;
 }
 
 /** What a record says; undefined if it says nothing. */
@@ -160,5 +160,8 @@ export function smallestSentence(why: TimeoutWhy): string {
 }
 
 /** The limit that would have held, as the address of a replay has it. Undefined where the document has no such limit yet. */
-export const lengthToTry = ({ change, smallest_limit_ms }: TimeoutWhy): string | undefined =>
-  change?.op === "replace" && change.path && typeof smallest_limit_ms === "number" ? `${change.path}=${smallest_limit_ms}` : undefined;
+export const lengthToTry = ({ change, smallest_limit_ms }: TimeoutWhy): string | undefined => {
+  const [only, ...others] = change ?? [];
+  const isOne = only?.op === "replace" && only.path && others.length === 0;
+  return isOne && typeof smallest_limit_ms === "number" ? `${only.path}=${smallest_limit_ms}` : undefined;
+};

@@ -49,10 +49,10 @@ function Explanation({ run, why }: { run: string; why: TimeoutWhy }) {
           <Text value={smallestSentence(why)} max={600} />
         </p>
       )}
-      {change?.path && (
+      {change && change.length > 0 && (
         <details>
           <summary class="small">The change of the document</summary>
-          <Json value={[change]} label="The change of the document" />
+          <Json value={change} label="The change of the document" />
         </details>
       )}
       {canReplay.value && tried !== undefined && (

@@ -109,6 +109,10 @@ impl ResolvedWorkflow {
     }
 
     /// Whether an action of this workflow, or of one that it calls, gets its result by a callback.
+    pub fn stored(&self) -> &StoredSnapshot {
+        &self.stored
+    }
+
     pub fn has_async(&self) -> bool {
         self.has_async
     }

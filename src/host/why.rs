@@ -23,7 +23,8 @@ impl<P: Platform> Host<P> {
             reader.event(&entry(listed, row)?);
             Ok(())
         })?;
-        let (tokens, instances, asked) = match why::rows_of(record) {
+        let rows = self.with_run(|run| why::rows_of(run, record))?;
+        let (tokens, instances, asked) = match rows {
             Rows::None => (Vec::new(), Vec::new(), None),
             Rows::Token(id) => {
                 let mut found = storage.list_tokens(id.0.saturating_sub(1), 1)?;

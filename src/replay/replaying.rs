@@ -181,15 +181,26 @@ impl Replay {
                         self.simulator.world.recording_ends(number, &run.store());
                     }
                 }
-                Next::Nothing => return Ok(()),
+                Next::Nothing => {
+                    self.rest();
+                    return Ok(());
+                }
             }
             let is_idle = self.simulator.world.commits.get() == commits;
             self.taken.count_turn(is_idle, self.simulator.world.steps.take());
             let rows_bytes = self.simulator.world.rows_bytes.get();
             self.taken.check(self.simulator.runs.len(), rows_bytes, 0)?;
             if is_idle && is_stalled(&self.simulator) {
+                self.rest();
                 return Ok(());
             }
+        }
+    }
+
+    /// Nothing will ever happen again: the run goes on as long as it was recorded.
+    fn rest(&self) {
+        if let Some(stops_at) = self.stops_at {
+            self.simulator.world.environment.advance(stops_at);
         }
     }
 

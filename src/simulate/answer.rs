@@ -111,7 +111,7 @@ impl Simulation {
     }
 
     /// An answer and its size.
-    fn ask(&mut self, id: &str, request: RunRequest) -> Result<(Value, usize), Error> {
+    pub(super) fn ask(&mut self, id: &str, request: RunRequest) -> Result<(Value, usize), Error> {
         match self.simulator.request(id, request) {
             Some(RunResponse::Done(text)) => {
                 let answer = serde_json::from_str(&text).map_err(|_| Error::internal())?;

@@ -50,6 +50,8 @@ pub enum Source {
 /// The answer to calls.
 #[derive(Clone, Debug)]
 pub struct Mock {
+    /// Its place in the list.
+    pub number: usize,
     pub node: Option<String>,
     pub action: Option<String>,
     pub step: Option<String>,
@@ -123,7 +125,10 @@ fn read_body(reader: &Reader) -> Option<SimulateBody> {
     let start_at = start_at.map_err(|message| reader.report("start_at", "wrong_type", message));
     let timeout_ms = reader.limit("timeout", "timeout_ms").millis();
     let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
-    let mocks = reader.list("mocks", MOCKS_MAX, read_mock);
+    let mut mocks = reader.list("mocks", MOCKS_MAX, read_mock);
+    for (number, mock) in mocks.iter_mut().enumerate() {
+        mock.number = number;
+    }
     let people = reader.list("people", DECISIONS_MAX, read_decision);
     let signals = reader.list("signals", DECISIONS_MAX, read_signal);
     let seed = reader.integer("seed", 0, i64::MAX).unwrap_or(0);
@@ -194,6 +199,7 @@ fn read_mock(reader: &Reader) -> Option<Mock> {
     let partial = reader.string("partial").map(str::to_string);
     let times = reader.integer("times", 0, i64::MAX).map(|times| times as u64);
     Some(Mock {
+        number: 0,
         node,
         action,
         step,
@@ -340,18 +346,36 @@ fn read_documents(reader: Reader) -> Library {
                 version: version.and_then(|version| version.as_u64()).unwrap_or(1),
                 content,
             };
-            // With and without a version, because it is the newest.
-            for version in [None, Some(document.version)] {
-                let reference = Reference {
-                    kind,
-                    id: id.to_string(),
-                    version,
-                };
-                library.insert(reference, Some(document.clone()));
+            let reference = |version| Reference {
+                kind,
+                id: id.to_string(),
+                version,
+            };
+            let (number, without) = (document.version, reference(None));
+            let is_newest = match library.get(&without) {
+                Some(Some(known)) => known.version < number,
+                Some(None) | None => true,
+            };
+            if library
+                .insert(reference(Some(number)), Some(document.clone()))
+                .is_some()
+            {
+                let message = format!("version {number} of \"{id}\" is in the list twice");
+                let pointer = format!("{}/id", element.pointer);
+                reader.problems().report(&pointer, "duplicate_id", message);
+            }
+            // Without a version the newest is meant.
+            if is_newest {
+                library.insert(without, Some(document));
             }
         }
     }
-    if library.len() > 2 * DOCUMENTS_MAX {
+    if library
+        .keys()
+        .filter(|reference| reference.version.is_some())
+        .count()
+        > DOCUMENTS_MAX
+    {
         let message = format!("more than {DOCUMENTS_MAX} documents");
         reader.report("workflows", "limit_exceeded", message);
     }

@@ -15,6 +15,7 @@ use crate::task::mcp::McpCall;
 use crate::task::request::Outgoing;
 use crate::task::runtime::ActionCall;
 use crate::task::shell;
+use crate::task::status::check_response;
 
 /// The mocks of a simulation, and how often each was used.
 #[derive(Default)]
@@ -194,6 +195,48 @@ fn sent(outgoing: &Outgoing) -> Value {
         json.unwrap_or_else(|_| json!(body))
     });
     json!({"method": outgoing.method, "url": outgoing.url.as_str(), "body": body})
+}
+
+/// A call that returns this, as an executor checks it: a status or an exit code that is not expected is a failure. The outer error
+/// says why no call returns it.
+pub fn checked_result(
+    call: &ActionCall<'_>,
+    result: &Value,
+    now: Millis,
+) -> Result<Result<(), Failure>, String> {
+    let redactor = call.secrets.redactor();
+    Ok(match &call.action.kind {
+        ActionKind::HttpRequest(request) => {
+            let status = result["status"]
+                .as_u64()
+                .filter(|status| (100..=599).contains(status));
+            let Some(status) = status.and_then(|status| u16::try_from(status).ok()) else {
+                let example = example_of(&call.action.kind);
+                return Err(format!(
+                    "an http_request returns its status, headers and body, for example {example}"
+                ));
+            };
+            let headers = result["headers"].as_object().cloned().unwrap_or_default();
+            let text = match &result["body"] {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                body => body.to_string(),
+            };
+            let expected = request.expect_status.as_deref();
+            check_response(status, &headers, &text, expected, redactor, now)
+        }
+        ActionKind::Shell(command) if result["stdout"].is_string() && result["stderr"].is_string() => {
+            shell::outcome(command, &result.to_string(), redactor, None).map(|_| ())
+        }
+        ActionKind::Shell(_)
+        | ActionKind::McpTool(_)
+        | ActionKind::ServiceCall(_)
+        | ActionKind::LlmCall(_)
+        | ActionKind::UpdateContext(_)
+        | ActionKind::Assert(_)
+        | ActionKind::EmitEvent(_)
+        | ActionKind::WorkflowCall(_) => Ok(()),
+    })
 }
 
 /// How a call ended.

@@ -81,4 +81,25 @@ impl Faults {
     pub fn drawn(seed: u64) -> Faults {
         Faults::of(&mut Rng::seeded(seed))
     }
+
+    /// The odds around a workflow of a user. What fails most runs whatever they do, as an executor that is silent until a limit
+    /// passes, is rare; what a workflow has to stand happens often.
+    pub fn around_workflow(rng: &mut Rng) -> Faults {
+        let drawn = Faults::of(rng);
+        Faults {
+            crash_before_commit: drawn.crash_before_commit.min(10),
+            crash_after_commit: drawn.crash_after_commit.min(10),
+            eviction: drawn.eviction.min(10),
+            lost: drawn.lost.min(15),
+            frozen: drawn.frozen.min(1),
+            never_answered: drawn.never_answered.min(1),
+            queue_message_lost: drawn.queue_message_lost.min(15),
+            claim_response_lost: drawn.claim_response_lost.min(15),
+            consumer_stops: drawn.consumer_stops.min(1),
+            no_heartbeats: drawn.no_heartbeats.min(1),
+            message_lost: drawn.message_lost.min(25),
+            commit_fails: drawn.commit_fails.min(15),
+            ..drawn
+        }
+    }
 }

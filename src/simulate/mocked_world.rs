@@ -28,19 +28,31 @@ use crate::simulate::queue::post_heartbeat;
 use crate::simulate::store::Store;
 use crate::simulate::task_runner::{OrderSummary, Peers, Polled, RunningTask};
 use crate::simulate::world::World;
-use crate::storage::commit::{Commit, GATE};
+use crate::storage::commit::{Commit, FAILED_WAKES, GATE};
 use crate::storage::rows::TokenRow;
 
 /// The word for the gate of a run's limit.
 pub const TIMEOUT_GATE: &str = "timeout";
+
+/// How long a report is under way at most, and how late an alarm rings: seconds, as they may be in production.
+const SLOW_REPORT_MS: u64 = 3_000;
+const LATE_ALARM_MS: u64 = 5_000;
+const EARLY_ALARM_MS: u64 = 2_000;
+
+/// A run is given up after five wakes in a row that could not be saved, which says nothing about a workflow.
+const REFUSED_COMMITS_MAX: u32 = 3;
 
 pub struct MockedWorld {
     pub peers: Rc<Peers>,
     tasks: RefCell<BTreeMap<u64, Work>>,
     last_task: Cell<u64>,
     people: RefCell<Vec<Option<PersonDecision>>>,
-    /// Gates that were seen open.
-    gates: RefCell<BTreeSet<(String, String)>>,
+    /// Gates that were seen open, with the number of the decision that is on its way to each.
+    gates: RefCell<BTreeMap<(String, String), Option<usize>>>,
+    /// How many commits of each run were refused in a row.
+    refused: RefCell<BTreeMap<String, u32>>,
+    /// The names of signals, in the order of the list.
+    signals: Vec<String>,
     /// Nodes that call workflows without a document.
     stand_ins: BTreeSet<String>,
     /// Children that are not simulated, by the id of their run.
@@ -69,13 +81,20 @@ struct Work {
 }
 
 impl MockedWorld {
-    pub fn new(peers: Peers, people: Vec<PersonDecision>, stand_ins: BTreeSet<String>) -> MockedWorld {
+    pub fn new(
+        peers: Peers,
+        people: Vec<PersonDecision>,
+        signals: Vec<String>,
+        stand_ins: BTreeSet<String>,
+    ) -> MockedWorld {
         MockedWorld {
             peers: Rc::new(peers),
             tasks: RefCell::default(),
             last_task: Cell::default(),
             people: RefCell::new(people.into_iter().map(Some).collect()),
             gates: RefCell::default(),
+            refused: RefCell::default(),
+            signals,
             stand_ins,
             mocked_children: RefCell::default(),
             commits: Cell::default(),
@@ -138,7 +157,7 @@ impl MockedWorld {
     fn send_report(&self, work: Work, report: TaskReport) {
         let environment = self.environment();
         let delay = match self.fault(|faults| faults.slow) {
-            true => environment.below(200_000),
+            true => environment.below(SLOW_REPORT_MS),
             false => environment.delay(400),
         };
         let Work { run, attempt, .. } = work;
@@ -174,16 +193,17 @@ impl MockedWorld {
 
     /// A person decides at a gate that has opened, if one is to.
     fn gate_opened(&self, run: &str, gate: &GateState) {
-        let is_new = self.gates.borrow_mut().insert((run.to_string(), gate.id.clone()));
-        if !is_new {
+        let key = (run.to_string(), gate.id.clone());
+        if self.gates.borrow().contains_key(&key) {
             return;
         }
         let name = name_of(gate);
         let mut people = self.people.borrow_mut();
-        let found = people
-            .iter_mut()
-            .find(|person| person.as_ref().is_some_and(|person| person.gate == name));
-        let Some(person) = found.and_then(Option::take) else {
+        let number = people
+            .iter()
+            .position(|person| person.as_ref().is_some_and(|person| person.gate == name));
+        self.gates.borrow_mut().insert(key, number);
+        let Some(person) = number.and_then(|number| people[number].take()) else {
             return;
         };
         let request = InFlight::Request {
@@ -422,20 +442,27 @@ impl World for MockedWorld {
 
     /// A conflict means that the gate closed before the decision came.
     fn answered(&self, run: &str, request: &RunRequest, response: &RunResponse) {
-        let (what, body) = match (request, response) {
-            (RunRequest::DecideGate { gate_id, .. }, RunResponse::Refused { body, .. }) => (
-                format!("a decision of \"people\" for gate \"{gate_id}\" of {run}"),
-                body,
-            ),
+        let (what, place, body) = match (request, response) {
+            (RunRequest::DecideGate { gate_id, .. }, RunResponse::Refused { body, .. }) => {
+                let gates = self.gates.borrow();
+                let number = gates.get(&(run.to_string(), gate_id.clone())).copied().flatten();
+                let what = format!("a decision of \"people\" for gate \"{gate_id}\" of {run}");
+                (what, number.map(|number| format!("/people/{number}")), body)
+            }
             (RunRequest::Signal { name, .. }, RunResponse::Refused { body, .. }) => {
-                (format!("the signal \"{name}\""), body)
+                let number = self.signals.iter().position(|signal| signal == name);
+                let what = format!("the signal \"{name}\"");
+                (what, number.map(|number| format!("/signals/{number}")), body)
             }
             _accepted_or_late => return,
         };
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let why = body["error"]["message"].as_str().unwrap_or("it was refused");
         let message = format!("{what} was refused: {why}");
-        self.peers.fail(Error::new(422, "invalid_request", message));
+        self.peers.fail(match place {
+            Some(pointer) => Error::invalid_request(&pointer, message),
+            None => Error::new(422, "invalid_request", message),
+        });
     }
 
     fn broken(&self, run: &str, what: String) {
@@ -471,6 +498,28 @@ impl World for MockedWorld {
                 self.gate_opened(run, &gate);
             }
         }
+    }
+
+    fn alarm_rings_at(&self, at: Millis) -> Millis {
+        let environment = self.environment();
+        if self.fault(|faults| faults.late_alarm) {
+            return at.saturating_add(1 + environment.below(LATE_ALARM_MS));
+        }
+        match self.fault(|faults| faults.early_alarm) {
+            true => at.saturating_sub(1 + environment.below(EARLY_ALARM_MS)),
+            false => at,
+        }
+    }
+
+    fn refuses_commit(&self, run: &str, store: &Store) -> bool {
+        let row = store.run.get(FAILED_WAKES);
+        let failed = row.and_then(|row| row.parse::<u32>().ok()).unwrap_or(0);
+        let mut refused = self.refused.borrow_mut();
+        let in_a_row = refused.entry(run.to_string()).or_default();
+        let may_refuse = failed.max(*in_a_row) < REFUSED_COMMITS_MAX;
+        let is_refused = may_refuse && self.fault(|faults| faults.commit_fails);
+        *in_a_row = if is_refused { *in_a_row + 1 } else { 0 };
+        is_refused
     }
 
     fn computed(&self, steps: u64) {

@@ -13,6 +13,7 @@ mod in_flight;
 mod limits;
 mod messages;
 mod mocked_world;
+mod names;
 mod object;
 mod platform;
 mod properties;

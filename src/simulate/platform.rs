@@ -407,7 +407,7 @@ impl<W: World> Storage for SimPlatform<W> {
             return Err(self.crash("crashed before the commit"));
         }
         let is_empty = *commit == Commit::default() && alarm.is_none();
-        if !is_empty && self.world.fault(|faults| faults.commit_fails) {
+        if !is_empty && self.world.refuses_commit(&self.run, &self.durable.store.borrow()) {
             self.world.note(&self.run, "the commit failed");
             self.uncommitted.take();
             return Err(Error("the commit failed".into()));

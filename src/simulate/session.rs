@@ -11,7 +11,7 @@ use crate::api::views;
 use crate::base::time::{Millis, format_duration, parse_length};
 use crate::definition::timeouts::TimeoutRules;
 use crate::protocol::caller::Caller;
-use crate::protocol::run::RunResponse;
+use crate::protocol::run::{RunRequest, RunResponse};
 use crate::run::RunStatus;
 use crate::simulate::answer;
 use crate::simulate::mocked_world::name_of;
@@ -109,6 +109,12 @@ impl Session {
         view["gates"] = self.open_gates();
         view["at_ms"] = json!(self.at_ms());
         Ok(view)
+    }
+
+    /// The record of a timeout, by its number, with why it came to it.
+    pub fn timeout(&mut self, id: u64) -> Result<Value, Error> {
+        let (record, _) = self.simulation.ask(RUN_ID, RunRequest::ReadTimeout { id })?;
+        Ok(record)
     }
 
     /// What is shown after each step.

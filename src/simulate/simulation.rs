@@ -24,6 +24,7 @@ use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
 use crate::simulate::limits::Taken;
 use crate::simulate::mocked_world::MockedWorld;
+use crate::simulate::names;
 use crate::simulate::rng::Rng;
 use crate::simulate::simulator::{Next, Simulator};
 use crate::simulate::task_runner::Peers;
@@ -104,11 +105,12 @@ impl Simulation {
         deployment: &Deployment,
         snapshots: &Rc<RefCell<Snapshots>>,
     ) -> Result<Simulation, Error> {
+        names::check(&body, workflow.stored())?;
         let mut environment = Environment::new(Rng::seeded(body.seed), body.start_at);
         environment.snapshots = Rc::clone(snapshots);
         let faults = body.faults.as_ref();
         if let Some(plan) = faults {
-            let drawn = || Faults::of(&mut environment.rng.borrow_mut());
+            let drawn = || Faults::around_workflow(&mut environment.rng.borrow_mut());
             let odds = plan.odds.clone().unwrap_or_else(drawn);
             *environment.faults.borrow_mut() = odds;
             environment.has_delays = true;
@@ -135,7 +137,8 @@ impl Simulation {
             exports_traces: false,
         };
         let calls = SubrequestBudget::default().remaining();
-        let world = Rc::new(MockedWorld::new(peers, body.people, body.stand_ins));
+        let signals = body.signals.iter().map(|signal| signal.name.clone()).collect();
+        let world = Rc::new(MockedWorld::new(peers, body.people, signals, body.stand_ins));
         let mut simulation = Simulation {
             simulator: Simulator::new(world, config, calls),
             started_at: body.start_at,

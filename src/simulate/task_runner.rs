@@ -26,7 +26,7 @@ use crate::protocol::task::{RetryReport, TaskOrder, TaskReport};
 use crate::run::TokenId;
 use crate::simulate::body::{Mock, MockAnswer};
 use crate::simulate::calls::{
-    CallEnd, CallLog, Mocks, Place, ends_at, failure_of, kind_name, no_mock, request_of,
+    CallEnd, CallLog, Mocks, Place, checked_result, ends_at, failure_of, kind_name, no_mock, request_of,
 };
 use crate::simulate::environment::Environment;
 use crate::simulate::in_flight::InFlight;
@@ -272,7 +272,15 @@ impl MockedRuntime<'_> {
             return Err(Stopped::Deadline { partial });
         }
         match &mock.answer {
-            MockAnswer::Result(result) => Ok(result.clone()),
+            MockAnswer::Result(result) => match checked_result(call, result, self.now()) {
+                Ok(checked) => Ok(checked.map(|()| result.clone())?),
+                Err(message) => {
+                    let pointer = format!("/mocks/{}/result", mock.number);
+                    self.peers.fail(Error::invalid_request(&pointer, message));
+                    self.wait(None).await;
+                    Err(Stopped::Deadline { partial: None })
+                }
+            },
             MockAnswer::Fail {
                 class,
                 code,

@@ -101,6 +101,11 @@ pub trait World: Sized {
         self.environment().fault(odds)
     }
 
+    /// Whether the database refuses a commit. `store` has the rows of the run.
+    fn refuses_commit(&self, _run: &str, _store: &Store) -> bool {
+        self.fault(|faults| faults.commit_fails)
+    }
+
     fn happened(&self, _what: Happening) {}
 
     /// A line of the history, for people.

@@ -1,5 +1,7 @@
 //! Maps HTTP statuses to results and failure classes.
 
+use serde_json::{Map, Value};
+
 use crate::base::failure::{Failure, FailureClass};
 use crate::base::time::Millis;
 use crate::task::redact::Redactor;
@@ -31,6 +33,23 @@ pub fn check(
         true => Ok(()),
         false => Err(refusal(response, redactor, now)),
     }
+}
+
+/// The same for a response with its headers.
+pub fn check_response(
+    status: u16,
+    headers: &Map<String, Value>,
+    text: &str,
+    expected: Option<&[u16]>,
+    redactor: &Redactor,
+    now: Millis,
+) -> Result<(), Failure> {
+    let parts = ResponseParts {
+        status,
+        retry_after: headers.get("retry-after").and_then(Value::as_str),
+        text,
+    };
+    check(&parts, expected, redactor, now)
 }
 
 /// The failure of a response that was not expected.

@@ -6,7 +6,7 @@ use crate::definition::workflow::RunClock;
 use crate::run::{Run, RunEventKind};
 use crate::why::facts::{Facts, TokenTimes};
 
-type Interval = (Millis, Millis);
+pub(super) type Interval = (Millis, Millis);
 
 pub(super) struct Clock {
     /// In order, without overlaps.
@@ -68,7 +68,7 @@ fn busy_of(token: &TokenTimes, at_gates: &[(&str, Interval)]) -> Vec<Interval> {
 }
 
 /// The same time, in order and without overlaps.
-fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+pub(super) fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_unstable();
     let mut merged: Vec<Interval> = Vec::new();
     for (from, to) in intervals.into_iter().filter(|(from, to)| from < to) {

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::base::text::shared;
 use crate::base::time::Millis;
-use crate::protocol::task::StepReport;
-use crate::run::{InstanceId, Lane, RowEvent, RunEvent, RunEventKind, TokenId};
+use crate::protocol::task::{NOT_TRIED_AGAIN, StepReport, StepStatus};
+use crate::run::{
+    FinalAction, InstanceId, Lane, RowEvent, RunEvent, RunEventKind, TimeoutRecord, TimeoutScope, TokenId,
+};
 use crate::storage::rows::InstanceRow;
 
 /// Which rows of tokens and instances are read.
@@ -45,6 +46,8 @@ pub(super) struct TokenTimes {
     pub branch: Option<(InstanceId, u32)>,
     pub joins_at: Option<Rc<str>>,
     pub has_error: bool,
+    /// A step failed and might have been tried again with more time.
+    pub lacked_time: bool,
     /// It arrived at a join that had fired, and was merged.
     pub merged_late: bool,
     /// Of the token that is asked about.
@@ -73,8 +76,30 @@ pub(super) struct Noted {
     pub token: Option<TokenId>,
     pub epoch: Option<u64>,
     pub has_record: bool,
+    pub flow: Option<FlowTimes>,
     /// Boxed, because most events have none and a run may have many events.
     more: Option<Box<More>>,
+}
+
+/// The limit of the run passed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FlowTimes {
+    pub due_at: Millis,
+    pub limit_ms: u64,
+    pub action: FinalAction,
+}
+
+impl FlowTimes {
+    fn of(record: &TimeoutRecord) -> Option<FlowTimes> {
+        let event = &record.timeout_event;
+        let is_flow = event.scope == TimeoutScope::Flow;
+        let limit_ms = event.timeout_ms.filter(|_| is_flow)?;
+        Some(FlowTimes {
+            due_at: event.due_at,
+            limit_ms,
+            action: record.final_action,
+        })
+    }
 }
 
 /// What few events say.
@@ -87,6 +112,8 @@ pub(super) struct More {
     pub status: Option<String>,
     /// Of a signal.
     pub name: Option<String>,
+    /// Of a retry of the run.
+    pub mode: Option<String>,
     pub child_run_id: Option<String>,
 }
 
@@ -96,6 +123,7 @@ const NOTHING_MORE: &More = &More {
     version: None,
     status: None,
     name: None,
+    mode: None,
     child_run_id: None,
 };
 
@@ -110,12 +138,14 @@ impl Noted {
             token: text("token_id").and_then(TokenId::parse),
             epoch: number("epoch"),
             has_record: false,
+            flow: None,
             more: Some(More {
                 paused_ms: number("paused_ms"),
                 by_ms: number("by_ms"),
                 version: number("version"),
                 status: text("status").map(str::to_string),
                 name: text("name").map(str::to_string),
+                mode: text("mode").map(str::to_string),
                 child_run_id: text("child_run_id").map(str::to_string),
             })
             .filter(|more| more != NOTHING_MORE)
@@ -137,6 +167,31 @@ impl Facts {
 
     pub(super) fn of_kind(&self, kind: RunEventKind) -> impl Iterator<Item = &Noted> {
         self.log.iter().filter(move |event| event.kind == kind)
+    }
+
+    /// The first signal of this name after event `seq`, and the token that it went to. `None`: it was kept.
+    pub(super) fn signal_after(&self, seq: u64, name: &str) -> Option<(&Noted, Option<&TokenTimes>)> {
+        let is_it = |event: &&Noted| {
+            event.kind == RunEventKind::SignalReceived
+                && event.seq > seq
+                && event.more().name.as_deref() == Some(name)
+        };
+        let kept = self.log.iter().filter(is_it).map(|event| (event, None));
+        let tokens = self.tokens.values();
+        let taken = tokens.flat_map(|token| {
+            token
+                .events
+                .iter()
+                .filter(is_it)
+                .map(move |event| (event, Some(token)))
+        });
+        kept.chain(taken).min_by_key(|(event, _)| event.seq)
+    }
+
+    /// Each time that the limit of the run passed, from this moment on.
+    pub(super) fn flow_timeouts(&self, from: Millis) -> impl Iterator<Item = &Noted> {
+        let timeouts = self.log.iter().filter(|event| event.flow.is_some());
+        timeouts.filter(move |event| event.at >= from)
     }
 
     /// The pauses of the run: all clocks stopped.
@@ -172,7 +227,7 @@ struct TokenPart {
     #[serde(default)]
     reason: Option<String>,
     #[serde(default)]
-    error: Option<IgnoredAny>,
+    error: Option<ErrorPart>,
     #[serde(default)]
     steps: Vec<StepReport>,
     #[serde(default)]
@@ -183,6 +238,22 @@ struct TokenPart {
     arrival: Option<u64>,
     #[serde(default)]
     events: Vec<RowEvent>,
+}
+
+#[derive(Deserialize)]
+struct ErrorPart {
+    #[serde(default)]
+    message: String,
+}
+
+impl TokenPart {
+    fn lacked_time(&self) -> bool {
+        match &self.error {
+            Some(error) => error.message.contains(NOT_TRIED_AGAIN),
+            // Its task went on without the step.
+            None => self.steps.iter().any(|step| step.status == StepStatus::Failed),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -205,6 +276,7 @@ impl FactsReader {
     pub fn event(&mut self, event: &RunEvent) {
         let mut noted = Noted::new(event.seq, event.at, event.kind, Some(&event.fields));
         noted.has_record = event.record.is_some();
+        noted.flow = event.record.as_deref().and_then(FlowTimes::of);
         self.facts.log.push(noted);
     }
 
@@ -212,6 +284,7 @@ impl FactsReader {
     pub fn token(&mut self, id: u64, row: &str, keeps_steps: bool) -> Result<(), String> {
         let part: TokenPart = serde_json::from_str(row).map_err(|error| format!("token t{id}: {error}"))?;
         let id = TokenId(id);
+        let lacked_time = part.lacked_time();
         let events = part.events.iter().map(|event| {
             let noted = Noted::new(event.seq, event.at, event.kind, event.fields.as_deref());
             Noted {
@@ -229,6 +302,7 @@ impl FactsReader {
             stopped_ms: part.stopped_ms,
             branch: part.branch.map(|it| (InstanceId(it.instance), it.index)),
             has_error: part.error.is_some(),
+            lacked_time,
             merged_late: part.reason.as_deref() == Some(LATE_MERGE),
             steps: if keeps_steps { part.steps } else { Vec::new() },
             events: events.collect(),

@@ -34,7 +34,8 @@ pub(super) fn used(asked: Asked) -> Value {
     })
 }
 
-/// A closed gate takes no decision. A person may have decided at the next gate of the same place, after a retry.
+/// A closed gate takes no decision. When a person who decided at the next gate of the same place would have decided at this one is
+/// not known.
 pub(super) fn smallest(asked: Asked) -> Smallest {
     let Some(gate) = asked.gate() else {
         return Smallest::unknown("the gate is not in the history");
@@ -44,22 +45,16 @@ pub(super) fn smallest(asked: Asked) -> Smallest {
         is_same_place && other.status == GateStatus::Decided && other.opened_at >= asked.at()
     });
     let decided = later
-        .filter_map(|other| Some((other.decision.as_ref()?.at, other.id.as_str())))
-        .min();
-    match decided {
-        Some((at, id)) => {
-            let waited_ms = at.saturating_sub(asked.began_at());
-            let waited_ms = waited_ms.saturating_sub(asked.facts.paused_ms(asked.at(), at));
-            let waited = format_duration(waited_ms);
-            Smallest::after(
-                waited_ms,
-                format!(
-                    "the decision was made at the next gate of this place, {id}, {waited} after this one opened"
-                ),
-            )
-        }
-        None => Smallest::unknown(
-            "no person has decided at this place since, so the history has no decision that was late",
+        .filter_map(|other| Some((other.decision.as_ref()?.at, other)))
+        .min_by_key(|(at, _)| *at);
+    Smallest::unknown(match decided {
+        Some((at, other)) => format!(
+            "no person decided while it was open; the next gate of this place, {}, was decided {} after it had opened, {} after this one",
+            other.id,
+            format_duration(at.saturating_sub(other.opened_at)),
+            format_duration(at.saturating_sub(gate.opened_at)),
         ),
-    }
+        None => "no person has decided at this place since, so the history has no decision that was late"
+            .to_string(),
+    })
 }

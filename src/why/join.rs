@@ -148,6 +148,11 @@ impl<'a> Join<'a> {
                 self.missing.len()
             ));
         };
+        if self.asked.is_interrupted_before(last.at()) {
+            return Smallest::unknown(
+                "before the last branch that was needed came, the run had ended or waited at the gate of its limit",
+            );
+        }
         let waited_ms = last.at().saturating_sub(self.asked.began_at());
         let waited_ms = waited_ms.saturating_sub(self.asked.facts.paused_ms(self.asked.at(), last.at()));
         let waited = format_duration(waited_ms);

@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 use crate::base::time::{Limit as Length, Millis, format_duration};
 use crate::definition::node::NodeKind;
 use crate::definition::timeouts::TimeoutLayer;
+use crate::definition::transition::Transition;
 use crate::run::{GateKind, RunEventKind, TimeoutScope};
-use crate::why::Asked;
+use crate::why::clock::Clock;
+use crate::why::facts::Rows;
 use crate::why::place::Place;
 use crate::why::step_limit::call_ms;
+use crate::why::{Asked, rows_of};
 
 /// What a limit belongs to. As the contract names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -61,8 +64,8 @@ pub(super) struct Limit {
     preset: Option<&'static str>,
     reason: Option<String>,
     extended_ms: u64,
-    /// Where the workflow's document sets it, or would.
-    place: Option<Place>,
+    /// Where the workflow's document sets it, or would: several places that are written alike.
+    places: Vec<Place>,
 }
 
 impl Limit {
@@ -75,7 +78,7 @@ impl Limit {
             preset: None,
             reason: None,
             extended_ms: 0,
-            place: None,
+            places: Vec::new(),
         }
     }
 
@@ -87,14 +90,17 @@ impl Limit {
     pub fn at(self, place: Place) -> Limit {
         Limit {
             pointer: place.pointer().map(str::to_string),
-            place: Some(place),
+            places: vec![place],
             ..self
         }
     }
 
-    /// Not written there, but this place would replace it.
-    pub fn replaced_at(self, place: Option<Place>) -> Limit {
-        Limit { place, ..self }
+    /// Not written there, but what is written at these places would replace it.
+    pub fn replaced_at(self, places: impl IntoIterator<Item = Place>) -> Limit {
+        Limit {
+            places: places.into_iter().collect(),
+            ..self
+        }
     }
 
     pub fn because(self, reason: impl Into<String>) -> Limit {
@@ -118,7 +124,7 @@ impl Limit {
         Limit {
             pointer: None,
             document: None,
-            place: None,
+            places: Vec::new(),
             source: Source::Unknown,
             reason: Some(format!(
                 "the run has gone on with version {version} since; the limit was one of the version before"
@@ -127,8 +133,10 @@ impl Limit {
         }
     }
 
+    /// The operations of a JSON Patch.
     pub fn change(&self, millis: u64) -> Option<Value> {
-        self.place.as_ref().map(|place| place.change(millis))
+        let operations = self.places.iter().map(|place| place.change(millis));
+        (!self.places.is_empty()).then(|| operations.collect())
     }
 
     pub fn view(&self, timeout_ms: Option<u64>) -> Value {
@@ -207,7 +215,7 @@ pub(super) fn default_of(asked: Asked, layer: Layer, of: TimeoutLayer) -> Limit 
     let preset = snapshot.stored.effective_preset();
     Limit {
         preset: Some(preset.name()),
-        place: Some(place),
+        places: vec![place],
         pointer: timeouts.preset.map(|_| "/timeouts/preset".to_string()),
         ..Limit::new(layer, Source::Preset)
     }
@@ -245,16 +253,33 @@ pub(super) fn of_join(asked: Asked, transition: Option<usize>) -> Limit {
         return Limit::new(Layer::Join, Source::Unknown)
             .because("the version that the run has now has no such join");
     };
-    let parent = format!("/transitions/{index}/synchronization");
-    let place = Place::of(&snapshot.stored.workflow, &parent, "timeout");
+    let place_of = |index: usize| {
+        let parent = format!("/transitions/{index}/synchronization");
+        Place::of(&snapshot.stored.workflow, &parent, "timeout")
+    };
+    let place = place_of(index);
+    // All transitions of a join say the same.
+    let places = joins_beside(&snapshot.workflow.transitions, index).map(place_of);
     let join = snapshot.workflow.transitions[index].synchronization.as_ref();
     match join.map_or(Length::Unset, |join| join.timeout) {
-        Length::After(_) | Length::Never => Limit::new(Layer::Join, Source::Join).at(place),
-        Length::Unset => Limit::new(Layer::Join, Source::JoinDefault).replaced_at(Some(place)).because(
+        Length::After(_) | Length::Never => Limit::new(Layer::Join, Source::Join).at(place).replaced_at(places),
+        Length::Unset => Limit::new(Layer::Join, Source::JoinDefault).replaced_at(places).because(
             "computed: one and a half times the longest limit in the branches, times their number, and 30m0s at most or without \
              such a limit",
         ),
     }
+}
+
+/// The transitions that join the same group at the same node.
+fn joins_beside(transitions: &[Transition], index: usize) -> impl Iterator<Item = usize> {
+    let group_of = |transition: &Transition| {
+        let join = transition.synchronization.as_ref()?;
+        Some((transition.to, join.group.clone()))
+    };
+    let group = group_of(&transitions[index]);
+    let all = transitions.iter().enumerate();
+    all.filter(move |(_, other)| group.is_some() && group_of(other) == group)
+        .map(|(index, _)| index)
 }
 
 pub(super) fn of_gate(asked: Asked) -> Limit {
@@ -324,6 +349,9 @@ pub(super) fn outer(asked: Asked) -> Value {
 /// has moved since.
 fn run_left_ms(asked: Asked) -> Option<u64> {
     let (header, at) = (&asked.run.header, asked.at());
+    if rows_of(asked.run, asked.record) == Rows::All {
+        return left_by_clock_ms(asked);
+    }
     let limit_at: Millis = header.timeout_at.filter(|_| header.ending.is_none())?;
     let moved = asked.facts.log.iter().any(|event| {
         let moves = matches!(
@@ -347,4 +375,14 @@ fn run_left_ms(asked: Asked) -> Option<u64> {
         .iter()
         .any(|node| matches!(node.kind, NodeKind::Workflow { .. }));
     (!moved && !stood_at_gate && !has_children).then(|| limit_at.saturating_sub(at))
+}
+
+/// What the limit was then, without what the clock had run.
+fn left_by_clock_ms(asked: Asked) -> Option<u64> {
+    let later = asked.facts.of_kind(RunEventKind::RunExtended);
+    let later = later.filter(|event| event.seq > asked.event.seq);
+    let extended_ms: u64 = later.filter_map(|event| event.more().by_ms).sum();
+    let limit_ms = asked.run.header.timeout_ms?.saturating_sub(extended_ms);
+    let clock = Clock::of(asked.run, asked.facts);
+    Some(limit_ms.saturating_sub(clock.ran_ms(asked.part_began_at(), asked.at())))
 }

@@ -5,6 +5,7 @@
 
 mod attempts;
 mod clock;
+mod course;
 mod facts;
 mod gate;
 mod join;
@@ -19,7 +20,8 @@ mod usual;
 use serde_json::{Value, json};
 
 use crate::base::time::Millis;
-use crate::run::{Run, RunEvent, TimeoutRecord, TimeoutScope, TokenId};
+use crate::definition::node::NodeKind;
+use crate::run::{Run, RunEvent, RunEventKind, TimeoutRecord, TimeoutScope, TokenId};
 
 pub use facts::{Facts, FactsReader, Rows};
 pub use usual::{Percentiles, add_usual, subject};
@@ -28,7 +30,15 @@ pub use usual::{Percentiles, add_usual, subject};
 const SHOWN: usize = 100;
 
 /// Which rows of the run the answer needs, besides its log.
-pub fn rows_of(record: &TimeoutRecord) -> Rows {
+pub fn rows_of(run: &Run, record: &TimeoutRecord) -> Rows {
+    let node_id = record.last_known_state.node_id.as_deref();
+    let node = node_id.and_then(|id| run.snapshot().workflow.node_index(id));
+    let is_wait =
+        node.is_some_and(|node| matches!(run.snapshot().workflow.nodes[node].kind, NodeKind::Wait(_)));
+    // The signal may have gone to another token.
+    if is_wait {
+        return Rows::All;
+    }
     let token = record.last_known_state.token_id.as_deref();
     match (record.timeout_event.scope, token.and_then(TokenId::parse)) {
         (TimeoutScope::Flow | TimeoutScope::Sync, _) => Rows::All,
@@ -69,6 +79,25 @@ impl Asked<'_> {
     fn node(&self) -> Option<usize> {
         let id = self.record.last_known_state.node_id.as_deref()?;
         self.run.snapshot().workflow.node_index(id)
+    }
+
+    /// Whether the run ended, or its limit passed, after this timeout and before that moment.
+    fn is_interrupted_before(&self, until: Millis) -> bool {
+        let later = self.facts.log.iter().filter(|event| event.seq > self.event.seq);
+        later.take_while(|event| event.at <= until).any(|event| {
+            let is_end = matches!(event.kind, RunEventKind::RunRetried | RunEventKind::RunRestarted);
+            event.flow.is_some() || is_end
+        })
+    }
+
+    /// The start of the run, or its last retry or restart before the timeout: each has the whole limit.
+    fn part_began_at(&self) -> Millis {
+        let begins = self.facts.log.iter().filter(|event| {
+            let is_begin = matches!(event.kind, RunEventKind::RunRetried | RunEventKind::RunRestarted);
+            is_begin && event.seq < self.event.seq
+        });
+        let last = begins.map(|event| event.at).next_back();
+        last.unwrap_or(self.run.header.started_at)
     }
 
     fn token(&self) -> Option<TokenId> {

@@ -11,6 +11,7 @@ use crate::base::time::{Millis, format_duration};
 use crate::run::{RunEventKind, RunStatus, TokenId};
 use crate::why::attempts;
 use crate::why::clock::Clock;
+use crate::why::course::Course;
 use crate::why::facts::{Facts, TokenTimes};
 use crate::why::smallest::Smallest;
 use crate::why::{Asked, SHOWN};
@@ -38,7 +39,7 @@ pub(super) fn used(asked: Asked) -> (Value, Option<String>) {
     }
     let mut nodes: Vec<(&str, u64)> = by_node.into_iter().collect();
     nodes.sort_by_key(|(node_id, millis)| (std::cmp::Reverse(*millis), *node_id));
-    let part_began_at = part_began_at(asked);
+    let part_began_at = asked.part_began_at();
     let at_work = &asked.record.last_known_state.progress["nodes"];
     let used = json!({
         "elapsed_ms": event.elapsed_ms,
@@ -70,18 +71,6 @@ fn shown(node_id: &str) -> &str {
     node_id.split('~').next().unwrap_or_default()
 }
 
-/// The start of the run, or its last retry or restart before the timeout: each has the whole limit.
-fn part_began_at(asked: Asked) -> Millis {
-    let begins = asked.facts.log.iter().filter(|event| {
-        let is_begin = matches!(event.kind, RunEventKind::RunRetried | RunEventKind::RunRestarted);
-        is_begin && event.seq < asked.event.seq
-    });
-    begins
-        .map(|event| event.at)
-        .next_back()
-        .unwrap_or(asked.run.header.started_at)
-}
-
 pub(super) fn smallest(asked: Asked) -> Smallest {
     let header = &asked.run.header;
     match header.status {
@@ -101,30 +90,31 @@ pub(super) fn smallest(asked: Asked) -> Smallest {
             "the run was restarted and began again; what it had not done then never ended",
         );
     }
-    let clock = Clock::of(asked.run, asked.facts);
-    let ended = asked
-        .facts
-        .tokens
-        .values()
-        .filter(|token| !token.node_id.contains('~'));
-    let Some(last) = ended.max_by_key(|token| (token.ended_at, token.id)) else {
-        return Smallest::unknown("the run has no tokens");
+    if asked.facts.other_version_after(asked.event.seq).is_some() {
+        return Smallest::unknown("the run has gone on with another version, which may take another time");
+    }
+    let needed = match Course::without_limit(asked, asked.part_began_at()) {
+        Ok(needed) => needed,
+        Err(reason) => {
+            return Smallest::unknown(format!(
+                "how long the run would have taken without this timeout is not known: {reason}"
+            ));
+        }
     };
-    let way = way_to(asked.facts, last, &clock, Millis::MAX);
-    let needed_ms: u64 = way.iter().map(|part| part.millis).sum();
-    let took = format_duration(needed_ms);
+    let took = format_duration(needed.millis);
     let stops = "without the time in which its clock stood still";
+    let last = shown(needed.last_node);
     Smallest::after(
-        needed_ms,
-        match asked
-            .facts
-            .of_kind(RunEventKind::RunRetried)
-            .any(|event| event.seq > asked.event.seq)
-        {
+        needed.millis,
+        match needed.is_retried {
             true => format!(
-                "retried, the run completed: the way to its end took {took}, {stops} and the work that was repeated"
+                "retried, the run completed: up to the end of \"{last}\" it takes {took}, {stops} and the work that was repeated"
             ),
-            false => format!("with more time the run completed: the way to its end took {took}, {stops}"),
+            false => {
+                format!(
+                    "with more time the run completed: up to the end of \"{last}\" it takes {took}, {stops}"
+                )
+            }
         },
     )
 }

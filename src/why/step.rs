@@ -199,18 +199,39 @@ fn smallest_of_wait(asked: &Asked) -> Option<Smallest> {
     let Wait::Signal { name, .. } = &**wait else {
         return None;
     };
-    let mut came = asked.facts.of_kind(RunEventKind::SignalReceived);
-    let came = came.find(|event| event.seq > asked.event.seq && event.more().name.as_deref() == Some(name));
-    Some(match came {
-        Some(event) => {
-            let waited_ms = event.at.saturating_sub(asked.began_at());
-            let waited_ms = waited_ms.saturating_sub(asked.facts.paused_ms(asked.at(), event.at));
-            let waited = format_duration(waited_ms);
-            Smallest::after(
-                waited_ms,
-                format!("the signal came {waited} after the wait began"),
-            )
-        }
-        None => Smallest::unknown("the signal has not come since"),
+    let Some((came, taken_by)) = asked.facts.signal_after(asked.event.seq, name) else {
+        return Some(Smallest::unknown("the signal has not come since"));
+    };
+    if asked.is_interrupted_before(came.at) {
+        return Some(Smallest::unknown(
+            "before the signal came, the run had ended or waited at the gate of its limit",
+        ));
+    }
+    if token_of(asked).is_some_and(|token| token.branch.is_some()) {
+        return Some(Smallest::unknown(format!(
+            "the signal came {} after this timeout, when a join might have gone on without this branch",
+            format_duration(came.at.saturating_sub(asked.at()))
+        )));
+    }
+    let is_before = |other: &TokenTimes| other.created_at < asked.at();
+    let waited_ms = came.at.saturating_sub(asked.began_at());
+    let waited_ms = waited_ms.saturating_sub(asked.facts.paused_ms(asked.at(), came.at));
+    let waited = format_duration(waited_ms);
+    Some(match taken_by {
+        None => Smallest::after(
+            waited_ms,
+            format!("the signal came {waited} after the wait began"),
+        ),
+        Some(other) if is_before(other) => Smallest::unknown(format!(
+            "the signal came {waited} after the wait began and went to node \"{}\", which was waiting for it, too",
+            other.node_id
+        )),
+        Some(other) => Smallest::after(
+            waited_ms,
+            format!(
+                "the signal came {waited} after the wait began; node \"{}\" took it, which waited for it later",
+                other.node_id
+            ),
+        ),
     })
 }

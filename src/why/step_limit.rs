@@ -47,7 +47,7 @@ pub(super) fn of_step(asked: Asked) -> Limit {
     };
     let step_ref = asked.record.last_known_state.step_ref.as_deref();
     if limit.limit.millis() != asked.limit_ms() || asked.limit_ms().is_none() {
-        return of_call(asked, node, step_ref).unwrap_or_else(|| {
+        return inside_attempt(asked, node, step_ref).unwrap_or_else(|| {
             Limit::new(Layer::Execution, Source::Unknown)
                 .because("no limit of the run's document has this length")
         });
@@ -61,13 +61,7 @@ pub(super) fn of_step(asked: Asked) -> Limit {
             Some(place) => Limit::new(Layer::Execution, Source::Adaptive).at(place),
             None => Limit::new(Layer::Execution, Source::Adaptive),
         },
-        LimitSource::Task => {
-            let (id, task) = task_document(asked, node);
-            let place = Place::of(&task, "", "timeout");
-            Limit::new(Layer::Execution, Source::Task)
-                .in_document("tasks", &id, &place)
-                .replaced_at(at_node)
-        }
+        LimitSource::Task => of_task(asked, node),
         // A longer limit of the node would leave the call with the one it has.
         LimitSource::Action => of_call(asked, node, None).map_or_else(
             || Limit::new(Layer::Execution, Source::Action),
@@ -115,6 +109,28 @@ pub(super) fn call_ms(asked: Asked, node: usize) -> Option<u64> {
     asked.run.snapshot().call_limit(step, action).millis()
 }
 
+/// A limit inside the attempt, which passed before the attempt's own.
+fn inside_attempt(asked: Asked, node: usize, step_ref: Option<&str>) -> Option<Limit> {
+    let snapshot = asked.run.snapshot();
+    let of_step = step_of(&asked, node, step_ref).is_some_and(|(_, step, action)| {
+        let limits = [snapshot.call_limit(step, action), action.retry.total_timeout];
+        limits.iter().any(|limit| limit.millis() == asked.limit_ms())
+    });
+    let of_whole_task = snapshot.task_of(node).and_then(|task| task.task.timeout.millis());
+    match of_step {
+        true => of_call(asked, node, step_ref),
+        false if of_whole_task == asked.limit_ms() => Some(of_task(asked, node)),
+        false => None,
+    }
+}
+
+/// The executor keeps it beside a longer one of the node, which would change nothing.
+fn of_task(asked: Asked, node: usize) -> Limit {
+    let (id, task) = task_document(asked, node);
+    let place = Place::of(&task, "", "timeout");
+    Limit::new(Layer::Execution, Source::Task).in_document("tasks", &id, &place)
+}
+
 /// The limit of a call, or of all calls of a step.
 fn of_call(asked: Asked, node: usize, step_ref: Option<&str>) -> Option<Limit> {
     let (index, step, action) = step_of(&asked, node, step_ref)?;
@@ -124,12 +140,8 @@ fn of_call(asked: Asked, node: usize, step_ref: Option<&str>) -> Option<Limit> {
         .cloned()
         .unwrap_or_default();
     let call_ms = asked.run.snapshot().call_limit(step, action).millis();
-    if let Some(total) = action
-        .retry
-        .total_timeout
-        .millis()
-        .filter(|total| call_ms.is_none_or(|call| *total < call))
-    {
+    let total_ms = action.retry.total_timeout.millis();
+    if let Some(total) = total_ms.filter(|_| total_ms == asked.limit_ms() || call_ms.is_none()) {
         let place = Place::of(&action_document, "/execution/retry_policy", "total_timeout");
         let limit = Limit::new(Layer::Call, Source::Action).in_document("actions", &action.id, &place);
         return Some(limit.because(format!(

@@ -296,6 +296,8 @@ fn a_wrong_path_in_the_catalogue_is_reported_where_it_is_named() {
         message,
         "input_schema does not know \"idd\" of \"input.idd\"; did you mean \"id\"?; without an \"input_mapping\" the node \"a\" \
          gives its work the run's input"
+    );
+}
 
 #[test]
 fn what_can_never_fit_is_said() {

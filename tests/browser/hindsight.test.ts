@@ -34,7 +34,7 @@ const WHY = {
   smallest_limit_ms: 2_500,
   more_than_ms: 700,
   smallest_limit_reason: "its result came 2.5s after it was sent, and <b>was discarded</b>\u202e",
-  change: { op: "replace", path: "/nodes/0/timeout", value: "2500ms" },
+  change: [{ op: "replace", path: "/nodes/0/timeout", value: "2500ms" }],
 };
 
 /** The record of the server with this instead of what it says of why. */

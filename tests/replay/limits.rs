@@ -179,3 +179,16 @@ fn a_called_workflow_lasts_as_long_as_it_did() {
         ("failed", 30_000)
     );
 }
+
+#[test]
+fn a_run_without_any_deadline_goes_on_until_it_was_exported() {
+    let wait = json!([{"id": "wait", "wait": {"signal": "paid"}}]);
+    for timeout in [Value::Null, json!("24h")] {
+        let workflow = chain(wait.clone(), json!({"timeout": timeout}));
+        let mut export = recorded(json!({"workflow": workflow, "until": "9s"}));
+        export["run"]["duration_ms"] = json!(9_000);
+        let answer = what_if(&export, Value::Null);
+        assert_eq!(answer["differences"], json!([]), "{timeout}");
+        assert_eq!(outcome(&answer), ("waiting", 9_000));
+    }
+}

@@ -20,11 +20,16 @@ use crate::simulate::simulated;
 /// The export of a simulated run of the workflow.
 #[track_caller]
 pub fn recorded(body: Value) -> Value {
+    export_of(&body, &simulated(body.clone()))
+}
+
+/// The export of a run that was answered so.
+#[track_caller]
+pub fn export_of(body: &Value, answer: &Value) -> Value {
     let document = body["workflow"].clone();
     let resolve = json!({"op": "resolve", "document": document, "documents": body["documents"]});
     let resolved: Value = serde_json::from_str(&engine::call(&resolve.to_string())).expect("JSON");
     let people = body["people"].clone();
-    let answer = simulated(body);
     json!({
         "format": FORMAT,
         "redacted": false,

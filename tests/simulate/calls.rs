@@ -32,10 +32,13 @@ fn a_call_is_answered_by_its_mock() {
 
 #[test]
 fn a_call_without_a_mock_is_an_error_with_the_mock_to_add() {
-    let workflow = chain(json!([{"id": "pay", "action_id": "work"}]), json!({}));
+    let workflow = chain(
+        json!([{"id": "pay", "action_id": "work"}, {"id": "rest"}]),
+        json!({}),
+    );
     for mocks in [
         json!([]),
-        json!([{"node": "other", "result": 1}]),
+        json!([{"node": "rest", "result": 1}]),
         json!([{"step": "work", "times": 0, "result": 1}]),
     ] {
         let (status, code, message) = refused(json!({"workflow": workflow, "mocks": mocks}));
@@ -192,4 +195,73 @@ fn pure_actions_are_executed() {
     );
     let failed = simulated(json!({"workflow": workflow, "input": {"n": 5}}));
     assert_eq!(failed["run"]["error"]["class"], "assertion");
+}
+
+/// One `http_request` that returns this.
+fn request_that_returns(implementation: Value, result: Value) -> Value {
+    let once = json!({"retry_policy": {"max_attempts": 1}});
+    let action =
+        json!({"id": "work", "kind": "http_request", "implementation": implementation, "execution": once});
+    let workflow = chain(
+        json!([{"id": "a", "action_id": "work"}]),
+        json!({"actions": [action]}),
+    );
+    json!({"workflow": workflow, "mocks": [{"node": "a", "result": result}]})
+}
+
+#[test]
+fn a_status_that_an_executor_refuses_fails_the_call() {
+    let any = json!({"url": "https://peer.example/"});
+    let created = json!({"url": "https://peer.example/", "expect_status": 201});
+    for (implementation, status, code) in [
+        (&any, 500, Some("http_500")),
+        (&any, 404, Some("http_404")),
+        (&created, 200, Some("http_200")),
+        (&created, 201, None),
+        (&any, 201, None),
+    ] {
+        let result = json!({"status": status, "headers": {}, "body": {"why": "no"}});
+        let answer = simulated(request_that_returns(implementation.clone(), result));
+        let found = answer["run"]["error"]["code"].as_str();
+        assert_eq!(found, code, "{status}: {:#}", answer["run"]);
+    }
+}
+
+#[test]
+fn a_status_is_retried_as_an_executor_retries_it() {
+    let mut body = request_that_returns(json!({"url": "https://peer.example/"}), Value::Null);
+    body["workflow"]["actions"][0]["execution"] = json!({});
+    body["mocks"] = json!([
+        {"node": "a", "times": 1, "result": {"status": 429, "headers": {"retry-after": "7"}, "body": null}},
+        {"node": "a", "result": {"status": 200, "headers": {}, "body": null}},
+    ]);
+    let answer = simulated(body);
+    assert_eq!(answer["run"]["status"], "completed");
+    assert_eq!(
+        calls_of(&answer),
+        ["a at 0 for 0: failed", "a at 7000 for 0: result"]
+    );
+}
+
+#[test]
+fn what_no_request_returns_is_refused() {
+    let body = request_that_returns(json!({"url": "https://peer.example/"}), json!("x"));
+    let error = super::try_simulate(&body).expect_err("it has no status");
+    assert_eq!(
+        (error.status, error.pointer.as_deref()),
+        (422, Some("/mocks/0/result"))
+    );
+    assert!(error.message.contains("\"status\":200"), "{}", error.message);
+}
+
+#[test]
+fn an_exit_code_that_is_not_expected_fails_the_command() {
+    let action = json!({"id": "work", "kind": "shell", "implementation": {"url": "https://runner.example/", "command": "make"}});
+    let workflow = chain(
+        json!([{"id": "a", "action_id": "work"}]),
+        json!({"actions": [action]}),
+    );
+    let result = json!({"exit_code": 2, "stdout": "", "stderr": "no rule", "truncated": false});
+    let answer = simulated(json!({"workflow": workflow, "mocks": [{"node": "a", "result": result}]}));
+    assert_eq!(answer["run"]["error"]["code"], "exit_code", "{:#}", answer["run"]);
 }

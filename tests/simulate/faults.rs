@@ -82,3 +82,53 @@ fn faults_that_never_let_a_run_start_are_an_error() {
     assert_eq!((status, code), (422, "limit_exceeded"));
     assert!(message.contains("lower the odds"), "{message}");
 }
+
+/// How many of the runs completed, whatever happened around them.
+fn completed(seeds: u64, body: impl Fn(u64) -> Value) -> u64 {
+    let runs = (0..seeds).map(|seed| simulated(body(seed)));
+    let completed = runs.filter(|answer| {
+        let message = answer["run"]["error"]["message"].as_str().unwrap_or_default();
+        assert!(!message.contains("a bug of Curfew"), "{:#}", answer["run"]);
+        answer["run"]["status"] == "completed"
+    });
+    let count = completed.count() as u64;
+    println!("{count} of {seeds} completed");
+    count
+}
+
+#[test]
+fn most_runs_of_a_sensible_workflow_complete() {
+    const SEEDS: u64 = 300;
+    for is_queued in [false, true] {
+        let found = completed(SEEDS, |seed| {
+            let mut body = body(seed, json!({}));
+            body["queue"] = json!(is_queued);
+            body
+        });
+        assert!(
+            found >= SEEDS * 95 / 100,
+            "{found} of {SEEDS}, queued: {is_queued}"
+        );
+    }
+}
+
+/// Limits of half a minute leave less room.
+#[test]
+fn most_runs_complete_under_short_limits() {
+    const SEEDS: u64 = 300;
+    let found = completed(SEEDS, |seed| {
+        let mut body = body(seed, json!({}));
+        for node in [0, 2] {
+            body["workflow"]["nodes"][node]["timeout"] = json!("30s");
+        }
+        body
+    });
+    assert!(found >= SEEDS * 85 / 100, "{found} of {SEEDS}");
+}
+
+#[test]
+fn a_database_that_refuses_commits_is_no_bug_of_a_run() {
+    completed(20, |seed| body(seed, json!({"commit_fails": 100})));
+    let found = completed(20, |seed| body(seed, json!({"commit_fails": 15})));
+    assert!(found >= 19, "{found} of 20");
+}

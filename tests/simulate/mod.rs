@@ -7,6 +7,7 @@ mod children;
 mod engine;
 mod faults;
 mod golden;
+mod names;
 mod sessions;
 mod waits;
 

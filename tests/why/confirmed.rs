@@ -4,29 +4,10 @@
 use serde_json::{Value, json};
 
 use super::why;
+use super::workflows::changed;
 use crate::run::driver::{Driver, complete_document};
 use crate::run::graphs::three;
 use crate::simulate::simulated;
-
-/// Applies the change, with `less` milliseconds fewer.
-fn changed(document: &Value, why: &Value, less: u64) -> Value {
-    let mut document = document.clone();
-    let change = &why["change"];
-    let path = change["path"].as_str().expect("a path");
-    let millis = why["smallest_limit_ms"].as_u64().expect("a limit") - less;
-    let value = match &change["value"] {
-        Value::String(_) => json!(format!("{millis}ms")),
-        _number => json!(millis),
-    };
-    match change["op"].as_str() {
-        Some("replace") => *document.pointer_mut(path).expect("it is written") = value,
-        _add => {
-            let (parent, name) = path.rsplit_once('/').expect("a pointer");
-            document.pointer_mut(parent).expect("an object")[name] = value;
-        }
-    }
-    document
-}
 
 /// Status and number of timeouts.
 fn outcome(document: &Value, mocks: &Value) -> (String, usize) {
@@ -43,9 +24,11 @@ fn check(run: &Driver, document: Value, mocks: Value) {
     let document = complete_document(document);
     let why = why(run, 0);
     assert!(outcome(&document, &mocks).1 > 0, "it timed out before");
-    let held = outcome(&changed(&document, &why, 0), &mocks);
+    let patch = why["change"].as_array().expect("a patch");
+    let millis = why["smallest_limit_ms"].as_u64().expect("a limit");
+    let held = outcome(&changed(&document, patch, millis), &mocks);
     assert_eq!(held, ("completed".to_string(), 0), "{why:#}");
-    let short = outcome(&changed(&document, &why, 1), &mocks);
+    let short = outcome(&changed(&document, patch, millis - 1), &mocks);
     assert!(short.1 > 0, "a millisecond less: {short:?}");
 }
 

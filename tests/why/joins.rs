@@ -50,7 +50,7 @@ fn results_that_came_after_the_join_gave_up_are_the_smallest_limit() {
     let why = why(&run, 0);
     assert_eq!(
         smallest(&why),
-        json!([7_501, 7_500, {"op": "replace", "path": "/transitions/1/synchronization/timeout", "value": "7501ms"}])
+        json!([7_501, 7_500, [{"op": "replace", "path": "/transitions/1/synchronization/timeout", "value": "7501ms"}]])
     );
     assert_eq!(
         reason(&why),

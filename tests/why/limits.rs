@@ -209,7 +209,7 @@ fn a_change_is_proposed_only_where_it_holds() {
     let mut document = with_action(once, json!({}));
     document["nodes"][0]["timeout"] = json!("3s");
     let of_node = late_result(document, 3_500);
-    assert_eq!(of_node["change"]["path"], "/nodes/0/timeout");
+    assert_eq!(of_node["change"][0]["path"], "/nodes/0/timeout");
     let reason = super::reason(&of_node);
     assert!(
         reason.contains("the limit of its call, 5s, would have passed first"),
@@ -220,7 +220,7 @@ fn a_change_is_proposed_only_where_it_holds() {
     let of_default = late_result(with_action(never, json!({"timeouts": {"tool": "4s"}})), 4_500);
     assert_eq!(
         of_default["change"],
-        json!({"op": "replace", "path": "/timeouts/tool", "value": "8501ms"})
+        json!([{"op": "replace", "path": "/timeouts/tool", "value": "8501ms"}])
     );
 }
 

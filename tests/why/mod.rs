@@ -1,12 +1,16 @@
 //! Why a deadline passed: runs that time out in each way, and what their rows say about it afterwards.
 
 mod confirmed;
+mod course;
 mod gates;
+mod inside;
 mod joins;
 mod limits;
 mod runs;
+mod soundness;
 mod steps;
 mod usual;
+mod workflows;
 
 use curfew::run::RunEvent;
 use curfew::storage::pages::ListedRow;
@@ -25,7 +29,7 @@ pub fn records(run: &Driver) -> Vec<RunEvent> {
 pub fn facts(run: &Driver, event: &RunEvent) -> Facts {
     let mut reader = FactsReader::default();
     run.store.entries().iter().for_each(|event| reader.event(event));
-    let rows = why::rows_of(event.record.as_ref().expect("a record"));
+    let rows = why::rows_of(&run.run, event.record.as_ref().expect("a record"));
     let is_read = |listed: &ListedRow| match rows {
         Rows::None => false,
         Rows::Token(id) => id.0 == listed.number,

@@ -55,7 +55,7 @@ fn work_in_flight_that_was_accepted_at_the_gate_counts_and_the_gate_does_not() {
     let why = why(&run, 0);
     assert_eq!(
         smallest(&why),
-        json!([13_001, 13_000, {"op": "replace", "path": "/timeout", "value": "13001ms"}])
+        json!([13_001, 13_000, [{"op": "replace", "path": "/timeout", "value": "13001ms"}]])
     );
 }
 

@@ -102,7 +102,7 @@ fn a_result_that_came_late_gives_the_smallest_limit_and_its_change() {
     let why = why(&run, 0);
     assert_eq!(
         smallest(&why),
-        json!([7_301, 7_300, {"op": "replace", "path": "/nodes/0/timeout", "value": "7301ms"}])
+        json!([7_301, 7_300, [{"op": "replace", "path": "/nodes/0/timeout", "value": "7301ms"}]])
     );
     assert_eq!(
         reason(&why),
@@ -249,6 +249,6 @@ fn a_signal_that_came_late() {
     let why = why(&run, 0);
     assert_eq!(
         smallest(&why),
-        json!([8_001, 8_000, {"op": "replace", "path": "/nodes/0/wait/timeout_ms", "value": 8_001}])
+        json!([8_001, 8_000, [{"op": "replace", "path": "/nodes/0/wait/timeout_ms", "value": 8_001}]])
     );
 }

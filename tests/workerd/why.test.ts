@@ -40,11 +40,13 @@ async function whyOf(runId: string, number = 0): Promise<Why> {
 function underSmallest(document: WorkflowDocument, { change, smallest_limit_ms }: Why): WorkflowDocument {
   assert.ok(change && smallest_limit_ms !== null);
   const copy = structuredClone({ ...document, id: freshId("held") }) as any;
-  const names = change.path.split("/").slice(1);
-  const last = names.pop()!;
-  const parent = names.reduce((value, name) => value[name], copy);
-  assert.equal(last in parent, change.op === "replace", change.path);
-  parent[last] = typeof change.value === "string" ? `${smallest_limit_ms + SLACK_MS}ms` : smallest_limit_ms + SLACK_MS;
+  for (const { op, path, value } of change) {
+    const names = path.split("/").slice(1);
+    const last = names.pop()!;
+    const parent = names.reduce((value, name) => value[name], copy);
+    assert.equal(last in parent, op === "replace", path);
+    parent[last] = typeof value === "string" ? `${smallest_limit_ms + SLACK_MS}ms` : smallest_limit_ms + SLACK_MS;
+  }
   return copy;
 }
 
@@ -147,15 +149,15 @@ describe("why it timed out", () => {
     assert.ok(why.smallest_limit_ms! > LIMIT_MS);
     // The recorded run once more, in virtual time: under the change it holds, a millisecond less is too short.
     const whatIf = async (millis: number) => {
-      assert.equal(why.change?.path, "/timeout");
-      const changes = [{ ...why.change, value: `${millis}ms` }];
+      assert.equal(why.change?.[0]?.path, "/timeout");
+      const changes = why.change.map((operation) => ({ ...operation, value: `${millis}ms` }));
       const response = await curfew.api("POST", `/v1/runs/${runId}/what-if`, { changes });
       assert.equal(response.status, 200, response.text);
       const { replayed, unknown } = response.json;
       assert.deepEqual(unknown, []);
       return [replayed.status, replayed.timeouts.length];
     };
-    assert.equal(why.change?.value, `${why.smallest_limit_ms}ms`);
+    assert.equal(why.change?.[0]?.value, `${why.smallest_limit_ms}ms`);
     assert.deepEqual(await whatIf(why.smallest_limit_ms!), ["completed", 0]);
     assert.deepEqual(await whatIf(why.smallest_limit_ms! - 1), ["completed", 1], "the recorded extension follows");
     const again = await curfew.runToEnd(underSmallest(document, why), { first: `${peer.url}/slow/200`, second: `${peer.url}/slow/${LIMIT_MS}` });

@@ -157,12 +157,12 @@ pub(super) fn check_status(
     expected: Option<&[u16]>,
     call: &ActionCall<'_>,
 ) -> Result<(), Failure> {
-    let parts = ResponseParts {
-        status: received.status,
-        retry_after: received.headers.get("retry-after").and_then(Value::as_str),
-        text: &received.text,
-    };
-    status::check(&parts, expected, call.secrets.redactor(), now())
+    let Received {
+        status,
+        headers,
+        text,
+    } = received;
+    status::check_response(*status, headers, text, expected, call.secrets.redactor(), now())
 }
 
 fn parse_body(received: &Received) -> Result<Value, Failure> {
