@@ -99,11 +99,8 @@ function failureOf({ seed, ok, error }: Answer, { names, check }: Plan): Failure
   const run = new SeedRun(seed, ok, names);
   if (ok.violations?.length) return { why: `${ok.violations.join("; ")}. This is a bug in Curfew: please report it`, cause: undefined, run };
   if (ok.run.ended_at === null) return { why: `the run has not ended: ${waitsOf(ok)}`, cause: undefined, run };
-  if (isGivenUp(ok)) {
-    // The simulator refused so many commits in a row that Curfew gave the run up where it was: no workflow can do anything about it.
-    if (ok.faults?.some(({ fault }) => REFUSING.has(fault))) return undefined;
-    return { why: `${ok.run.error?.message}. No commit was refused: please report it`, cause: undefined, run };
-  }
+  // The simulator does not refuse so many commits in a row that Curfew has to give a run up.
+  if (isGivenUp(ok)) return { why: `${ok.run.error?.message}. Please report it`, cause: undefined, run };
   try {
     const result = check?.(run);
     if (typeof (result as PromiseLike<unknown> | undefined)?.then === "function") throw new TypeError("the check of everySeed returned a promise; it must look at the run at once");
@@ -112,9 +109,6 @@ function failureOf({ seed, ok, error }: Answer, { names, check }: Plan): Failure
     return { why: cause instanceof Error ? cause.message : String(cause), cause, run };
   }
 }
-
-/** Faults that keep a decision from being saved. */
-const REFUSING = new Set(["commit_fails", "crash_before_commit"]);
 
 /** Whether Curfew gave up a run, one that it called, or one of their tokens. A code alone may be that of a peer. */
 function isGivenUp(view: View): boolean {
