@@ -18,7 +18,7 @@ test("a smallest limit comes with the change that sets it", () => {
   assert.deepEqual(whyLines(view("why_join")), [
     "the join limit of 5s at z passed: /transitions/1/synchronization/timeout",
     "it would have held with 7.501s: the last result that was needed came 7.5s after the first arrival, and was discarded",
-    'change: {"op":"replace","path":"/transitions/1/synchronization/timeout","value":"7501ms"}',
+    'change: [{"op":"replace","path":"/transitions/1/synchronization/timeout","value":"7501ms"}]',
   ]);
 });
 

@@ -68,7 +68,7 @@ impl<'a> Course<'a> {
             times: BTreeMap::new(),
         };
         course.check_events()?;
-        course.look_around();
+        course.index_tokens();
         let tokens = asked.facts.tokens.values();
         for token in tokens.filter(|token| !token.node_id.contains('~')) {
             let span = course.span_of(token)?;
@@ -87,7 +87,7 @@ impl<'a> Course<'a> {
         })
     }
 
-    fn look_around(&mut self) {
+    fn index_tokens(&mut self) {
         for token in self.asked.facts.tokens.values() {
             if let Some(before) = self.replaced_by(token) {
                 self.replaced.insert(before.id);
