@@ -207,8 +207,8 @@ fn recommend(error: Option<&Failure>, plan: &ResumePlan, past: &Past) -> (&'stat
         | FailureClass::RateLimited
         | FailureClass::Unknown => ("retry_step", "what failed may have passed by now"),
         FailureClass::Validation if is_answer_of_peer(error) => (
-            "escalate",
-            "a peer refused what it was sent, and would refuse the same again",
+            "discard_and_retry",
+            "a peer refused what it was sent; what was written before is better taken back",
         ),
         FailureClass::Validation | FailureClass::Assertion => (
             "discard_and_retry",

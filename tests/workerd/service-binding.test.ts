@@ -1,5 +1,5 @@
-// The example of the README, a Worker that calls Curfew over a service binding, works as it is written there. A request over the binding's
-// `fetch` is HTTP and needs a token.
+// The example of the README, a Worker that calls Curfew over a service binding, works as it is written there. A request over the `fetch` of a
+// binding without an entry point is HTTP and needs a token.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,8 +18,8 @@ function block(language: string): string {
 
 /** The Worker of the README, bound as the README says. */
 function readmeWorker() {
-  const [, binding, service, name] = /binding = "(\w+)", service = "(\w+)", props = \{ name = "(\w+)" \}/.exec(block("toml")) ?? [];
-  assert.ok(binding && service && name, "the README says how to bind it");
+  const [, binding, service, exportName, name] = /binding = "(\w+)", service = "(\w+)", entrypoint = "(\w+)", props = \{ name = "(\w+)" \}/.exec(block("toml")) ?? [];
+  assert.ok(binding && service && exportName && name, "the README says how to bind it");
   const path = "caller.mjs";
   return {
     config: {
@@ -27,7 +27,7 @@ function readmeWorker() {
       ...compatibility,
       manifest: { mainModule: path, modulesRoot: root, modules: { [path]: { type: "esm" as const, contents: block("js") } } },
       triggers: [{ type: "fetch" as const, pattern: "*/caller" }],
-      env: { [binding]: { type: "worker" as const, worker: service, props: { name } } },
+      env: { [binding]: { type: "worker" as const, worker: service, exportName, props: { name } } },
     },
   };
 }
@@ -53,7 +53,7 @@ test("the Worker of the README starts a run and has its result", async () => {
   assert.deepEqual([run.status, run.json.output, run.json.started_by], [200, { greeting: "Hello, Ada!" }, "worker:shop"]);
 });
 
-test("HTTP over the binding needs a token", async () => {
+test("HTTP over a binding without an entry point needs a token", async () => {
   const request = (token?: string) => ({ url: "https://curfew/v1/runs", headers: token ? { authorization: `Bearer ${token}` } : {} });
   for (const [token, status] of [[undefined, 401], ["some-other-token-0123", 401], [ADMIN, 200]] as const) {
     assert.equal((await curfew.api("POST", "/bound", request(token))).status, status);
