@@ -12,7 +12,7 @@ use crate::task::partial::text_of;
 use crate::task::redirect::{self, REDIRECTS_MAX, Reach};
 use crate::task::request::Outgoing;
 use crate::task::runtime::{ActionCall, Stopped};
-use crate::task::status::{self, ResponseParts};
+use crate::task::status;
 use crate::worker::platform::http_client::{self, Clock, Error, Peer, ReadWhole, Request, Response};
 use crate::worker::platform::now;
 
