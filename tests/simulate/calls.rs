@@ -219,8 +219,13 @@ fn a_status_that_an_executor_refuses_fails_the_call() {
         (&created, 200, Some("http_200")),
         (&created, 201, None),
         (&any, 201, None),
+        // A mock that is only about what follows.
+        (&created, 0, None),
     ] {
-        let result = json!({"status": status, "headers": {}, "body": {"why": "no"}});
+        let mut result = json!({"status": status, "headers": {}, "body": {"why": "no"}});
+        if status == 0 {
+            result = json!({"body": {}});
+        }
         let answer = simulated(request_that_returns(implementation.clone(), result));
         let found = answer["run"]["error"]["code"].as_str();
         assert_eq!(found, code, "{status}: {:#}", answer["run"]);
