@@ -57,6 +57,11 @@ impl Operation {
     pub fn read(control: &Control, body: &Value, caller: Caller, now: Millis) -> Result<Operation, Error> {
         let ids = control::read(body, |reader| {
             reader.value("with");
+            for name in ["filter", "ids"] {
+                if reader.is_written(name) && reader.value(name).is_none() {
+                    reader.report(name, "wrong_type", "null selects nothing; leave it out");
+                }
+            }
             match (reader.value("filter"), reader.value("ids")) {
                 (Some(_), None) => Some(None),
                 (None, Some(_)) => Some(read_ids(reader)),

@@ -109,6 +109,8 @@ fn ids_are_bounded_and_counted_once() {
         (json!({"ids": []}), "/ids"),
         (json!({"ids": ids(1_001)}), "/ids"),
         (json!({"ids": "a"}), "/ids"),
+        (json!({"filter": {"status": "failed"}, "ids": null}), "/ids"),
+        (json!({"filter": null, "ids": ["a"]}), "/filter"),
         (json!({"ids": ["a", 5]}), "/ids/1"),
         (json!({"ids": ["a", ".."]}), "/ids/1"),
         (json!({"ids": ["a"], "filter": {}}), "/filter"),
