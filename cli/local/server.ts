@@ -52,7 +52,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   writeFileSync(join(persistTo, ".gitignore"), "*\n");
   const lock = lockOf(persistTo);
   const hold = (server?: number) => {
-    // Whoever reads it finds a whole one.
+    // A reader never finds half of it.
     writeFileSync(`${lock}.new`, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
     renameSync(`${lock}.new`, lock);
   };

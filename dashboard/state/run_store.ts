@@ -128,7 +128,7 @@ export function openRun(id: string) {
     }
   }
 
-  // Browsers have six connections to a host without HTTP/2: tabs that nobody looks at must not hold them.
+  // Browsers have six connections to a host without HTTP/2: hidden tabs must not hold them.
   let hiddenSince: ReturnType<typeof setTimeout> | undefined;
   const onVisibility = (): void => {
     clearTimeout(hiddenSince);

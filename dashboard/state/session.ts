@@ -29,7 +29,7 @@ const watched: Fetch = async (url, init) => {
   try {
     const response = await fetch(url, init);
     noteServerDate(response.headers.get("date"), askedAt, Date.now());
-    // The API redirects nobody: this is the way to the login page of Access, which a page has to go itself.
+    // The API never redirects: this is the way to the login page of Access, which a page has to go itself.
     if (response.type === "opaqueredirect") signInReason.value = "the session of Cloudflare Access has ended";
     if (response.status === 401) {
       const reason = await reasonOf(response.clone());

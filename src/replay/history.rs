@@ -14,7 +14,7 @@ pub struct Hold {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldCause {
-    /// Somebody stopped them, at a moment that a replay has, too.
+    /// A request stopped them, at a moment that a replay has, too.
     Request,
     /// A limit or a failure, which may come at another moment.
     Decision,

@@ -206,7 +206,7 @@ pub fn checked_result(
 ) -> Result<Result<(), Failure>, String> {
     let redactor = call.secrets.redactor();
     Ok(match &call.action.kind {
-        // Who mocks no status means a call that succeeds.
+        // A mock without a status is a call that succeeds.
         ActionKind::HttpRequest(_) if result.is_object() && result.get("status").is_none() => Ok(()),
         ActionKind::HttpRequest(request) => {
             let status = result["status"]

@@ -1,4 +1,4 @@
-// Clocks: of machines that are wrong, of other time zones, and of tabs that nobody looks at.
+// Clocks: of machines that are wrong, of other time zones, and of hidden tabs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import type { Page, Request } from "playwright-core";
