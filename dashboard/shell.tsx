@@ -1,7 +1,9 @@
 // The frame of every page: navigation, the banner of a lost connection, notices, sign-in.
+import { useEffect } from "preact/hooks";
 import type { Route } from "./logic/routes.ts";
 import { Guard } from "./parts/guard.tsx";
 import { Icon, type IconName } from "./parts/icon.tsx";
+import { takesKeys } from "./parts/keys.ts";
 import { Later } from "./parts/later.tsx";
 import { SignIn } from "./parts/sign_in.tsx";
 import { Text } from "./parts/text.tsx";
@@ -122,22 +124,32 @@ function Page({ route }: { route: Route }) {
   }
 }
 
-const Notices = () => (
-  <div class="notices" aria-live="polite">
-    {notices.value.map(({ id, tone, text, undo }) => (
-      <div key={id} class={`notice tone-${tone}`}>
-        <div class="grow">
-          <Text value={text} max={600} />
-        </div>
-        {undo && (
-          <button type="button" class="button small" onClick={undo}>
-            Undo
+function Notices() {
+  useEffect(() => {
+    // A button can hardly be reached by keyboard while a decision may still be taken back.
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.key === "u" && takesKeys(event)) notices.value.findLast(({ undo }) => undo !== undefined)?.undo?.();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+  return (
+    <div class="notices" aria-live="polite">
+      {notices.value.map(({ id, tone, text, undo }) => (
+        <div key={id} class={`notice tone-${tone}`}>
+          <div class="grow">
+            <Text value={text} max={600} />
+          </div>
+          {undo && (
+            <button type="button" class="button small" onClick={undo}>
+              Undo <kbd>u</kbd>
+            </button>
+          )}
+          <button type="button" class="button quiet small" aria-label="Dismiss" onClick={() => dismiss(id)}>
+            <Icon name="close" />
           </button>
-        )}
-        <button type="button" class="button quiet small" aria-label="Dismiss" onClick={() => dismiss(id)}>
-          <Icon name="close" />
-        </button>
-      </div>
-    ))}
-  </div>
-);
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -32,7 +32,7 @@ export function InboxPage() {
       </div>
       {gates.length > 0 && (
         <p class="muted small">
-          Nearest deadline first. <kbd>j</kbd> and <kbd>k</kbd> move, number keys decide; a decision can be taken back for a second.
+          Nearest deadline first. <kbd>j</kbd> and <kbd>k</kbd> move, number keys decide; for a second <kbd>u</kbd> takes a decision back.
           {!may("decide") && " Your role may not decide."}
         </p>
       )}

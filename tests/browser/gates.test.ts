@@ -28,14 +28,15 @@ test("on the page of a run a key decides the gate with the nearest deadline, and
   assert.deepEqual(await page.locator(".gate .prompt").allTextContents(), ["Right?", "Left?"]);
   assert.equal(await page.locator(".gate kbd").count(), 2, "keys are named at one gate only");
   // Held down it is one decision; the next gate is not decided by it.
-  await page.keyboard.down("1");
-  for (let count = 0; count < 40 && (await page.locator(".gate").count()) > 1; count += 1) {
+  await until("one gate to be left", async () => {
     await page.keyboard.down("1");
-    await page.waitForTimeout(50);
-  }
+    return (await page.locator(".gate").count()) === 1;
+  });
+  for (let count = 0; count < 10; count += 1) await page.keyboard.down("1");
   await page.keyboard.up("1");
   await until("the right gate to be decided", async () => (await statusOf("fork-1", "right")) === "completed");
-  await page.waitForTimeout(1_500);
+  // A decision that is about to be sent could be taken back.
+  assert.equal(await page.getByRole("button", { name: "Undo" }).count(), 0);
   assert.equal(await statusOf("fork-1", "left"), "awaiting_human");
   await page.locator(".gate kbd").first().waitFor();
   await page.keyboard.press("1");
