@@ -1,5 +1,5 @@
 // `npm run browser`: set-up, then the tests of the dashboard in chromium. `-- --screenshots` makes screenshots of every page instead, into
-// dist/screenshots. Other arguments choose test files of tests/browser by the beginning of their names.
+// dist/screenshots; `-- --pictures` makes those of README and docs. Other arguments choose test files of tests/browser by the beginning of their names.
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setUp } from "./setup.mjs";
@@ -14,6 +14,10 @@ await script(async () => {
   await step("chromium", findChromium);
   if (wanted.includes("--screenshots")) {
     await step("screenshots", () => run(...program("tests/browser/screenshots.ts")));
+    return;
+  }
+  if (wanted.includes("--pictures")) {
+    await step("pictures", () => run(...program("tests/browser/pictures.ts")));
     return;
   }
   const directory = join("tests", "browser");

@@ -31,6 +31,11 @@ test("what is no schema of an object has no fields", () => {
   for (const other of [undefined, null, true, { type: "array" }, { type: "string", properties: {} }, []]) assert.equal(fieldsOf(other), undefined);
 });
 
+test("an object that may be null has fields", () => {
+  assert.deepEqual(fieldsOf({ ...schema, type: ["object", "null"] }), fieldsOf(schema));
+  for (const type of [["null"], ["object", "array"], []]) assert.equal(fieldsOf({ ...schema, type }), undefined);
+});
+
 test("the value has the types of the schema", () => {
   const fields = fieldsOf(schema)!;
   const { value, problems } = valueOf(fields, { name: "Ada", price: "1.5", urgent: "true", size: "7", more: "[1]" });

@@ -22,7 +22,9 @@ const isObject = (value: unknown): value is Schema => typeof value === "object" 
 /** The fields of a schema of an object. Undefined if there is no such schema: then the value is written as JSON. */
 export function fieldsOf(schema: unknown): Field[] | undefined {
   if (!isObject(schema) || !isObject(schema["properties"])) return undefined;
-  if (schema["type"] !== undefined && schema["type"] !== "object") return undefined;
+  // A value that may also be null is an object in the form.
+  const types = [schema["type"] ?? "object"].flat().filter((type) => type !== "null");
+  if (types.length !== 1 || types[0] !== "object") return undefined;
   const required = Array.isArray(schema["required"]) ? schema["required"] : [];
   return Object.entries(schema["properties"]).map(([name, property]) => fieldOf(name, isObject(property) ? property : {}, required.includes(name)));
 }
