@@ -1977,6 +1977,8 @@ export interface components {
             } | null;
             /** @description The input of the run; `{}` by default. */
             input?: unknown | null;
+            /** @description The name of the caller that starts the run, which a gate with `four_eyes` compares. */
+            by?: string | null;
             /** @description The longest that the run may take: 30s, 2m, 1h30m. */
             timeout?: string | null;
             /** @description The same in milliseconds. Only one of both may be given. */

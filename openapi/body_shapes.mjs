@@ -6,7 +6,9 @@ const ID = "^[a-z0-9_-]{1,64}$";
 const DURATION = "30s, 2m, 1h30m";
 const DAYS_30_MS = 2_592_000_000;
 
-const by = text("The name of the sender. It counts in development only, where senders have no name of their own.", { minLength: 1, maxLength: 256 });
+/** The length of the name of a caller. */
+export const CALLER_NAME = { minLength: 1, maxLength: 256 };
+const by = text("The name of the sender. It counts in development only, where senders have no name of their own.", CALLER_NAME);
 const version = whole("A version of the workflow.", { minimum: 1 });
 
 const start = {

@@ -1,5 +1,6 @@
 // The body and the answer of a simulation: src/simulate/body.rs and answer.rs.
 import { any, body, flag, length, list, millis, NAME, object, oneOf, orNull, ref, text, whole } from "./shapes.mjs";
+import { CALLER_NAME } from "./body_shapes.mjs";
 import { CLASSES } from "./run_shapes.mjs";
 
 /** @typedef {import("./shapes.mjs").Schema} Schema */
@@ -108,6 +109,7 @@ export const simulationShapes = {
         "actions?": list("Actions.", document()),
       }),
       "input?": any("The input of the run; `{}` by default."),
+      "by?": text("The name of the caller that starts the run, which a gate with `four_eyes` compares.", CALLER_NAME),
       "timeout?": text("The longest that the run may take: 30s, 2m, 1h30m."),
       "timeout_ms?": whole("The same in milliseconds. Only one of both may be given.", { minimum: 1 }),
       "start_at?": { description: "When the run starts: Unix milliseconds, or ISO 8601; 1 January 2026 by default.", type: ["integer", "string"], minimum: 0 },
@@ -119,7 +121,7 @@ export const simulationShapes = {
           "after?": length("After the gate has opened."),
           choice: text("What is chosen."),
           "input?": any("What is entered."),
-          "by?": text("Who decides."),
+          "by?": text("Who decides.", CALLER_NAME),
         }),
         { maxItems: 1_000 },
       ),

@@ -169,6 +169,18 @@ test("wrong values are errors that say what to write", () => {
   for (const [action, message] of wrong) assert.match(refusal(action).message, message, String(action));
 });
 
+test("a gate with four_eyes compares who starts with who decides", () => {
+  const kit = curfewTest({ workflow: { id: "pair", nodes: [{ id: "ask", gate: { choices: ["yes"], four_eyes: true } }] } as const });
+  const run = kit.start({}, { by: "ada" });
+  assert.match(refusal(() => run.decide("ask", "yes", null, { by: "ada" })).message, /four_eyes/);
+  assert.match(refusal(() => run.decide("ask", "yes")).message, /four_eyes/);
+  assert.match(refusal(() => run.decide("ask", "yes", null, { bye: "bo" } as any)).message, /decide has no option "bye"; did you mean "by"\?/);
+  expectRun(run.decide("ask", "yes", 7, { by: "bo", comment: "fine" })).toHaveCompleted();
+  assert.deepEqual(run.tokens[0]!.output, { choice: "yes", input: 7, comment: "fine", by: "bo" });
+  const summary = kit.people({ gate: "ask", choice: "yes", by: "bo" }).everySeed(5, { by: "ada" }, (run) => expectRun(run).toHaveCompleted());
+  assert.equal(summary.statuses["completed"], 5);
+});
+
 test("a run that was left aside for more than a hundred others says so", () => {
   const first = payment.start();
   const kept = payment.start();

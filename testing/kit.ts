@@ -40,9 +40,9 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
 
   /** Starts a run. What takes no time has happened afterwards. */
   start(input: unknown = {}, options: StartOptions = {}): TestRun<Workflow | Child> {
-    expectOptions("start", options, ["timeout", "seed", "faults"] satisfies (keyof StartOptions)[]);
-    const { timeout, seed, faults } = options;
-    const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), seed, faults });
+    expectOptions("start", options, ["timeout", "seed", "faults", "by"] satisfies (keyof StartOptions)[]);
+    const { timeout, seed, faults, by } = options;
+    const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), seed, faults, by });
     return new TestRun(engine(), body, this.#names());
   }
 
@@ -52,11 +52,11 @@ export class Kit<Workflow extends Named, Child extends Named = never> {
    * with its shortest history.
    */
   everySeed(count: number, options: SeedOptions = {}, check?: (run: SeedRun<Workflow | Child>) => void): SeedSummary {
-    expectOptions("everySeed", options, ["input", "timeout", "faults", "first_seed"] satisfies (keyof SeedOptions)[]);
+    expectOptions("everySeed", options, ["input", "timeout", "faults", "first_seed", "by"] satisfies (keyof SeedOptions)[]);
     if (check !== undefined && typeof check !== "function") throw new TypeError("the check of everySeed is a function, its third argument");
-    const { input = {}, timeout, faults = {}, first_seed = 0 } = options;
-    const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), faults });
-    return everySeed(engine(), body, { count, first_seed, faults, names: this.#names(), check: check as ((run: SeedRun) => void) | undefined });
+    const { input = {}, timeout, faults = {}, first_seed = 0, by } = options;
+    const body = this.#body({ input, timeout_ms: timeout === undefined ? undefined : milliseconds(timeout), faults, by });
+    return everySeed(engine(), body, { count, first_seed, faults, more: { ...(timeout === undefined ? {} : { timeout }), ...(by === undefined ? {} : { by }) }, names: this.#names(), check: check as ((run: SeedRun) => void) | undefined });
   }
 
   /** The names of the documents. What the world around a run names has to be there, too. */

@@ -4,7 +4,7 @@ import type { Engine } from "../engine/engine.mjs";
 import type { Run, RunEvent, RunStatus, Timeout, Token } from "../client/index.ts";
 import { milliseconds, type Duration } from "./durations.ts";
 import { call } from "./engine.ts";
-import type { KnownNames } from "./known_names.ts";
+import { expectOptions, type KnownNames } from "./known_names.ts";
 import type { ChoiceOf, GateOf, Named, PlaceOf, Tested, WaitOf } from "./names.ts";
 import { timeline } from "./timeline.ts";
 import type { Call, OpenGate, View, Wait } from "./types.ts";
@@ -97,6 +97,13 @@ export function waitNames(run: SeenRun): Set<string> {
 
 const IDLE_STEPS_MAX = 50;
 
+/** Beside what a person chooses and enters. */
+export interface DecideOptions {
+  /** The name of the person. */
+  by?: string;
+  comment?: string;
+}
+
 /** A run that was simulated with one seed. */
 export class SeedRun<Workflow extends Named = any> extends SeenRun<Workflow> {
   readonly #view: View;
@@ -171,8 +178,9 @@ export class TestRun<Workflow extends Named = any> extends SeenRun<Workflow> {
   }
 
   /** A person decides at an open gate: of a node, or `timeout`, that of the run's limit. */
-  decide<const Gate extends GateOf<Workflow>>(gate: Gate, choice: ChoiceOf<Workflow, Gate>, input?: unknown): this {
-    return this.#control("gate", input === undefined ? { choice } : { choice, input }, gate);
+  decide<const Gate extends GateOf<Workflow>>(gate: Gate, choice: ChoiceOf<Workflow, Gate>, input?: unknown, options: DecideOptions = {}): this {
+    expectOptions("decide", options, ["by", "comment"] satisfies (keyof DecideOptions)[]);
+    return this.#control("gate", { choice, ...(input === undefined ? {} : { input }), ...options }, gate);
   }
 
   signal(name: string, payload: unknown = null): this {

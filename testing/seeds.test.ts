@@ -78,7 +78,7 @@ test("a run that was given up is a bug in Curfew", () => {
   const run = { id: "r", workflow_id: "order", status: "failed", error, started_at: 0, ended_at: 9, timeout_ms: 60_000 };
   const ok = { run, tokens: [], events: [], timeouts: [], calls: [], virtual_ms: 9, faults: [] };
   const engine = { call: () => ({ answers: [{ seed: 0, ok }] }) } as unknown as Engine;
-  const plan = { count: 1, first_seed: 0, faults: {}, names: new KnownNames(workflow), check: () => assert.fail("not asked") };
+  const plan = { count: 1, first_seed: 0, faults: {}, more: {}, names: new KnownNames(workflow), check: () => assert.fail("not asked") };
   assert.throws(() => everySeed(engine, {}, plan), /^SeedFailure: seed 0 fails: given up: a bug of Curfew\. What was done is kept\. Please report it/);
   // The same code from a peer is a failure like others.
   assert.throws(() => everySeed({ call: () => ({ answers: [{ seed: 0, ok: { ...ok, run: { ...run, error: { ...error, message: "database" } } } }] }) } as unknown as Engine, {}, plan), /not asked/);
@@ -88,6 +88,12 @@ test("a matcher that fails is reported with one timeline", () => {
   const { message } = failure(3, {}, (run) => expectRun(run).toHaveFailed());
   assert.match(message, /^seed \d fails: expected the run to have failed; it completed with .*\nIts shortest history has/);
   assert.equal(message.split("\norder, limit").length, 2, message);
+});
+
+test("the call that repeats a seed has the limit and the name of its start", () => {
+  const check = (run: SeedRun) => assert.equal(run.run.timeout_ms, 1);
+  const { message } = failure(3, { timeout: "90m", by: "ada" }, check);
+  assert.match(message, /Repeat it: start\(input, \{"seed":0,"faults":\{"events":0\},"timeout":"90m","by":"ada"\}\)\.finish\(\)$/);
 });
 
 test("a check that always fails has a history without faults", () => {

@@ -15,6 +15,8 @@ export interface SeedOptions {
   faults?: Faults;
   /** 0 by default. */
   first_seed?: number;
+  /** Who starts the runs. */
+  by?: string;
 }
 
 /** What happened in all runs. */
@@ -48,6 +50,8 @@ interface Plan {
   count: number;
   first_seed: number;
   faults: Faults;
+  /** What else a start needs to repeat a seed. */
+  more: Pick<SeedOptions, "timeout" | "by">;
   names: KnownNames;
   check: ((run: SeedRun) => unknown) | undefined;
 }
@@ -150,7 +154,7 @@ function reported(engine: Engine, body: Record<string, unknown>, seed: number, f
     `seed ${seed} fails: ${timeline === "" ? why : why.replace(timeline, "").trim()}`,
     ...(found.faults.events === undefined ? [] : [`Its shortest history has faults in the first ${found.faults.events} events: ${happened.join(", ") || "none"}.`]),
     ...(run === undefined ? [] : ["", timeline, ""]),
-    `Repeat it: start(input, ${JSON.stringify({ seed, faults: found.faults })}).finish()`,
+    `Repeat it: start(input, ${JSON.stringify({ seed, faults: found.faults, ...plan.more })}).finish()`,
   ];
   return new SeedFailure(lines.join("\n"), seed, found.faults, run, cause);
 }

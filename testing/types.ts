@@ -67,6 +67,8 @@ export interface StartOptions {
   /** What random numbers follow from: jitter and faults; 0 by default. */
   seed?: number;
   faults?: Faults;
+  /** Who starts the run: a gate with `four_eyes` refuses decisions under the same name. */
+  by?: string;
 }
 
 export type Call = Simulation["calls"][number];

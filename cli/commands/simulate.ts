@@ -31,6 +31,7 @@ export const simulate: Command = {
     { name: "people", value: "json", summary: "Decisions at gates: a list, as JSON or `@file`." },
     { name: "signals", value: "json", summary: "Signals that arrive: a list, as JSON or `@file`." },
     { name: "seed", value: "n", summary: "Random delays follow from it; 0 by default." },
+    { name: "as", value: "name", summary: "The name of the caller that starts the run, for gates with `four_eyes`." },
     { name: "version", value: "n", summary: "A version of the stored workflow; the newest by default." },
     { name: "from", value: "file", summary: "An export of a run instead of a workflow: what would have happened with the changes. Needs no server.", candidates: "file" },
     { name: "set", value: "pointer=value", summary: "With `--from`: a change of the document; several times for more.", isRepeated: true },
@@ -42,7 +43,7 @@ export const simulate: Command = {
 };
 
 /** Flags that belong to one of the two. */
-const OF_WORKFLOWS = ["mocks", "people", "signals", "seed", "version"];
+const OF_WORKFLOWS = ["mocks", "people", "signals", "seed", "as", "version"];
 const OF_EXPORTS = ["set", "changes", "durations"];
 
 async function run(invocation: Invocation): Promise<ExitCode> {
@@ -66,6 +67,7 @@ async function run(invocation: Invocation): Promise<ExitCode> {
     input: {},
     ...given,
     ...optional("seed", flags.whole("seed", 0, Number.MAX_SAFE_INTEGER)),
+    ...optional("by", flags.text("as")),
   };
   const isLocal = file !== undefined && !hasAddress(flags, environment) && isSelfContained(file);
   const simulation: Simulation = isLocal ? callEngine({ op: "simulate", ...body }) : await client().request("POST", "/v1/simulate", { body: body as never });

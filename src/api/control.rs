@@ -252,7 +252,7 @@ pub fn read_decision(body: &Value) -> Result<GateDecision, Error> {
 }
 
 /// Checks the name that a body gives to its sender. `name_in` reads it.
-pub(super) fn read_by(reader: &Reader) {
+pub fn read_by(reader: &Reader) {
     if reader.string("by").is_some_and(|name| !is_caller_name(name)) {
         reader.report(
             "by",

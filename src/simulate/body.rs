@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::api::control;
 use crate::api::error::Error;
 use crate::base::failure::FailureClass;
 use crate::base::ids;
+use crate::base::text::json_bytes;
 use crate::base::time::{Millis, parse_moment};
 use crate::definition::problem::Problems;
 use crate::definition::reader::Reader;
@@ -22,6 +24,8 @@ pub const START_AT: Millis = 1_767_225_600_000;
 pub struct SimulateBody {
     pub source: Source,
     pub input: Value,
+    /// The name of the caller that starts the run: a gate with `four_eyes` compares it with that of the decision.
+    pub by: Option<String>,
     pub start_at: Millis,
     /// As in the body of a start.
     pub timeout_ms: Option<u64>,
@@ -61,6 +65,8 @@ pub struct Mock {
     pub partial: Option<String>,
     /// None: any number of calls.
     pub times: Option<u64>,
+    /// Of the answer.
+    pub bytes: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +79,19 @@ pub enum MockAnswer {
         retry_after_ms: Option<u64>,
     },
     Hang,
+}
+
+impl MockAnswer {
+    fn bytes(&self) -> usize {
+        match self {
+            MockAnswer::Result(result) => json_bytes(result),
+            MockAnswer::Fail { code, message, .. } => {
+                let texts = [code, message].into_iter().flatten();
+                texts.map(String::len).sum()
+            }
+            MockAnswer::Hang => 0,
+        }
+    }
 }
 
 /// What a person decides at a gate, once.
@@ -125,6 +144,7 @@ fn read_body(reader: &Reader) -> Option<SimulateBody> {
     let start_at = start_at.map_err(|message| reader.report("start_at", "wrong_type", message));
     let timeout_ms = reader.limit("timeout", "timeout_ms").millis();
     let input = reader.value("input").cloned().unwrap_or_else(|| json!({}));
+    let by = read_name(reader);
     let mut mocks = reader.list("mocks", MOCKS_MAX, read_mock);
     for (number, mock) in mocks.iter_mut().enumerate() {
         mock.number = number;
@@ -139,6 +159,7 @@ fn read_body(reader: &Reader) -> Option<SimulateBody> {
     Some(SimulateBody {
         source: source?,
         input,
+        by,
         start_at: start_at.ok()?,
         timeout_ms,
         mocks,
@@ -198,15 +219,18 @@ fn read_mock(reader: &Reader) -> Option<Mock> {
     let after_ms = reader.length("after").unwrap_or(0);
     let partial = reader.string("partial").map(str::to_string);
     let times = reader.integer("times", 0, i64::MAX).map(|times| times as u64);
+    let answer = read_answer(reader)?;
+    let bytes = answer.bytes() + partial.as_deref().map_or(0, str::len);
     Some(Mock {
         number: 0,
         node,
         action,
         step,
         after_ms,
-        answer: read_answer(reader)?,
+        answer,
         partial,
         times,
+        bytes: bytes as u64,
     })
 }
 
@@ -268,7 +292,7 @@ fn read_decision(reader: &Reader) -> Option<PersonDecision> {
     let after_ms = reader.length("after").unwrap_or(0);
     let choice = reader.required_string("choice").map(str::to_string);
     let input = reader.value("input").cloned().unwrap_or_default();
-    let by = reader.string("by").map(str::to_string);
+    let by = read_name(reader);
     Some(PersonDecision {
         gate: gate?,
         after_ms,
@@ -276,6 +300,12 @@ fn read_decision(reader: &Reader) -> Option<PersonDecision> {
         input,
         by,
     })
+}
+
+/// The name of a caller, as a start or a decision has it.
+fn read_name(reader: &Reader) -> Option<String> {
+    control::read_by(reader);
+    reader.string("by").map(str::to_string)
 }
 
 fn read_signal(reader: &Reader) -> Option<SentSignal> {

@@ -21,6 +21,7 @@ use crate::task::status::check_response;
 #[derive(Default)]
 pub struct Mocks {
     mocks: Vec<(Mock, Cell<u64>)>,
+    given_bytes: Cell<u64>,
 }
 
 /// Where a call is made.
@@ -36,6 +37,7 @@ impl Mocks {
     pub fn new(mocks: Vec<Mock>) -> Mocks {
         Mocks {
             mocks: mocks.into_iter().map(|mock| (mock, Cell::new(0))).collect(),
+            given_bytes: Cell::default(),
         }
     }
 
@@ -52,8 +54,14 @@ impl Mocks {
         });
         found.map(|(mock, used)| {
             used.set(used.get() + 1);
+            self.given_bytes.set(self.given_bytes.get() + mock.bytes);
             mock
         })
+    }
+
+    /// Of all answers so far.
+    pub fn given_bytes(&self) -> u64 {
+        self.given_bytes.get()
     }
 
     /// The first that is for this node and for no action or step.

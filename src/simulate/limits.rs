@@ -18,6 +18,10 @@ pub const ROWS_BYTES: u64 = 16 << 20;
 pub const CALLS_MAX: usize = 10_000;
 /// Of what is recorded of calls.
 pub const CALLS_BYTES: u64 = 4 << 20;
+/// Of the tasks that executors have at the same time: each holds its input.
+pub const TASKS_BYTES: u64 = 16 << 20;
+/// Of what mocks have answered. Many answers may be on their way at the same time.
+pub const MOCKED_BYTES: u64 = 32 << 20;
 pub const ANSWER_BYTES: usize = 8 << 20;
 /// Of all decisions and tasks: about two seconds in workerd.
 pub const STEPS_MAX: u64 = 250_000_000;
@@ -43,6 +47,7 @@ pub struct Taken {
     pub turns: u64,
     pub steps: u64,
     pub calls_bytes: u64,
+    pub answers_bytes: u64,
 }
 
 /// A bound was reached.
@@ -53,6 +58,13 @@ pub fn exceeded(what: &str, most: impl std::fmt::Display, advice: &str) -> Error
 
 const LOOPS: &str = "let the workflow loop less often: write a shorter timeout, fewer iterations, or a longer wait in the loop";
 const SMALLER: &str = "use a smaller input, smaller mocked results or fewer branches";
+
+/// Executors have more work at the same time than fits into memory.
+pub fn too_much_work() -> Error {
+    let advice =
+        "use a smaller input, an \"input_mapping\" that takes what the node needs, or fewer branches";
+    exceeded("bytes of tasks at the same time", TASKS_BYTES, advice)
+}
 
 impl Taken {
     /// `steps` are those of the turn's decisions and tasks.
@@ -96,6 +108,12 @@ impl Taken {
                 is_within(self.calls_bytes, CALLS_BYTES),
                 "bytes of calls",
                 CALLS_BYTES,
+                SMALLER,
+            ),
+            (
+                is_within(self.answers_bytes, MOCKED_BYTES),
+                "bytes of mocked answers",
+                MOCKED_BYTES,
                 SMALLER,
             ),
         ];

@@ -23,6 +23,7 @@ use crate::simulate::calls::{CallEnd, Place, failure_of, no_mock_for_child};
 use crate::simulate::environment::{ConnectionId, Environment};
 use crate::simulate::faults::Faults;
 use crate::simulate::in_flight::InFlight;
+use crate::simulate::limits::{TASKS_BYTES, too_much_work};
 use crate::simulate::platform::Durable;
 use crate::simulate::queue::post_heartbeat;
 use crate::simulate::store::Store;
@@ -45,6 +46,8 @@ const REFUSED_COMMITS_MAX: u32 = 3;
 pub struct MockedWorld {
     pub peers: Rc<Peers>,
     tasks: RefCell<BTreeMap<u64, Work>>,
+    /// Of the orders of `tasks`.
+    tasks_bytes: Cell<u64>,
     last_task: Cell<u64>,
     people: RefCell<Vec<Option<PersonDecision>>>,
     /// Gates that were seen open, with the number of the decision that is on its way to each.
@@ -72,6 +75,7 @@ pub struct MockedWorld {
 /// A task with the way back of its report.
 struct Work {
     task: RunningTask,
+    order_bytes: u64,
     run: String,
     attempt: Attempt,
     /// None: a consumer of the queue has it.
@@ -90,6 +94,7 @@ impl MockedWorld {
         MockedWorld {
             peers: Rc::new(peers),
             tasks: RefCell::default(),
+            tasks_bytes: Cell::default(),
             last_task: Cell::default(),
             people: RefCell::new(people.into_iter().map(Some).collect()),
             gates: RefCell::default(),
@@ -114,9 +119,16 @@ impl MockedWorld {
         connection: Option<ConnectionId>,
         is_silent: bool,
     ) {
+        let order_bytes = order.len() as u64;
+        let tasks_bytes = self.tasks_bytes.get() + order_bytes;
+        if tasks_bytes > TASKS_BYTES {
+            return self.peers.fail(too_much_work());
+        }
+        self.tasks_bytes.set(tasks_bytes);
         let node_id = node_of(store, summary.attempt.0.0);
         let work = Work {
             task: RunningTask::new(&self.peers, node_id, order.to_string()),
+            order_bytes,
             run: summary.run.clone(),
             attempt: summary.attempt,
             connection,
@@ -141,8 +153,12 @@ impl MockedWorld {
         };
         let environment = self.environment();
         match work.task.poll() {
-            Polled::Reported(report) if !work.is_silent => self.send_report(work, *report),
-            Polled::Reported(_) => {}
+            Polled::Reported(report) => {
+                self.has_ended(&work);
+                if !work.is_silent {
+                    self.send_report(work, *report);
+                }
+            }
             Polled::WaitsUntil(at) => {
                 let delay = at.saturating_sub(environment.now.get());
                 environment.post(delay, InFlight::Scheduled(number));
@@ -186,9 +202,14 @@ impl MockedWorld {
             .collect();
         for number in stopped {
             if let Some(work) = tasks.remove(&number) {
+                self.has_ended(&work);
                 work.task.abort(&self.peers);
             }
         }
+    }
+
+    fn has_ended(&self, work: &Work) {
+        self.tasks_bytes.set(self.tasks_bytes.get() - work.order_bytes);
     }
 
     /// A person decides at a gate that has opened, if one is to.

@@ -150,6 +150,10 @@ impl Simulation {
         if simulation.faulty_turns == 0 {
             simulation.stop_faults();
         }
+        let starter = body.by.map(|name| Caller {
+            name: Some(name),
+            ..Caller::default()
+        });
         let start = StartBody {
             run_id: None,
             input: body.input,
@@ -159,10 +163,11 @@ impl Simulation {
             },
         };
         let start = StartRun::new(RUN_ID.into(), start, workflow)?;
-        simulation.start(StartRun {
+        let start = StartRun {
             callback_secret: Some(callback_key(body.seed).secret_of(RUN_ID)),
             ..start
-        })?;
+        };
+        simulation.start(start, starter.as_ref())?;
         for signal in body.signals {
             let request = InFlight::Request {
                 run: RUN_ID.into(),
@@ -182,12 +187,12 @@ impl Simulation {
         &self.simulator.world.peers.environment
     }
 
-    fn start(&mut self, command: StartRun) -> Result<(), Error> {
+    fn start(&mut self, command: StartRun, starter: Option<&Caller>) -> Result<(), Error> {
         let start = RunRequest::Start {
             command,
             wait_ms: None,
         };
-        match self.answer_to(RUN_ID, None, &start) {
+        match self.answer_to(RUN_ID, starter, &start) {
             Some(RunResponse::Created(_) | RunResponse::Done(_)) => Ok(()),
             Some(other) => {
                 let (status, body) = other.into_parts();
@@ -300,6 +305,7 @@ impl Simulation {
         self.taken
             .count_turn(is_idle, world.steps.take() + world.peers.steps.take());
         self.taken.calls_bytes = world.peers.calls.bytes();
+        self.taken.answers_bytes = world.peers.mocks.given_bytes();
         let runs = self.simulator.runs.len();
         self.taken
             .check(runs, world.rows_bytes.get(), world.peers.calls.len())

@@ -56,6 +56,69 @@ fn a_large_result_in_a_loop_ends_at_a_bound() {
     );
 }
 
+fn wide(input: Value, mock: Value) -> Value {
+    let mut workflow = chain(json!([{"id": "a"}, {"id": "b", "action_id": "work"}]), json!({}));
+    workflow["transitions"] = json!([{"from_node_id": "a", "to_node_id": "b", "spawn_count": 1_000}]);
+    json!({"workflow": workflow, "input": input, "mocks": [mock]})
+}
+
+/// A thousand answers of one mock that come at the same moment are a thousand copies of it.
+#[test]
+fn large_answers_at_the_same_moment_end_at_a_bound() {
+    let large = || "x".repeat(400_000);
+    let expected = "more than 33554432 bytes of mocked answers";
+    check(wide(json!({}), json!({"node": "b", "result": large()})), expected);
+    check(
+        wide(
+            json!({}),
+            json!({"node": "b", "after": "1s", "fail": {"class": "permanent", "message": large()}}),
+        ),
+        expected,
+    );
+    check(
+        wide(
+            json!({}),
+            json!({"node": "b", "fail": "permanent", "partial": large()}),
+        ),
+        expected,
+    );
+    let mut mocked = wide(json!({}), json!({"node": "b", "after": "1s", "result": large()}));
+    mocked["workflow"]["nodes"][1] = json!({"id": "b", "workflow_id": "called"});
+    mocked["documents"] = json!({"workflows": [{"id": "called", "nodes": [{"id": "c"}]}]});
+    check(mocked, expected);
+}
+
+/// Each task has the run's input, unless its node maps it.
+#[test]
+fn large_inputs_of_tasks_at_the_same_time_end_at_a_bound() {
+    let expected = "more than 16777216 bytes of tasks at the same time";
+    let body = wide(
+        json!("x".repeat(400_000)),
+        json!({"node": "b", "after": "1s", "result": 1}),
+    );
+    check(body.clone(), expected);
+    let mut queued = body.clone();
+    queued["queue"] = json!(true);
+    check(queued, expected);
+    let mut mapped = body;
+    mapped["workflow"]["nodes"][1]["input_mapping"] = json!({});
+    let answer = simulated(mapped);
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(1_000));
+}
+
+/// What has ended is not at work any more.
+#[test]
+fn tasks_one_after_another_have_no_bound_together() {
+    let mut workflow = polling(json!("60h"), "1h");
+    workflow["actions"][0]["implementation"]["body"] = json!({});
+    let body = json!({
+        "workflow": workflow, "input": "x".repeat(400_000),
+        "mocks": [{"node": "ask", "result": 1}],
+    });
+    let answer = simulated(body);
+    assert_eq!(answer["calls"].as_array().map(Vec::len), Some(60));
+}
+
 #[test]
 fn a_thousand_times_a_thousand_branches_end_at_a_bound() {
     let workflow = json!({

@@ -31,6 +31,33 @@ fn a_person_decides_at_a_gate() {
     assert_eq!(late["run"]["output"], "reject");
 }
 
+/// The names are those of a start and a decision of the API.
+#[test]
+fn a_gate_with_four_eyes_compares_who_starts_with_who_decides() {
+    let workflow = chain(
+        json!([{"id": "ask", "gate": {"four_eyes": true}}]),
+        json!({"output_mapping": "${state.ask.by}"}),
+    );
+    let decided = |starter: &str, decider: &str| {
+        json!({
+            "workflow": workflow, "by": starter,
+            "people": [{"gate": "ask", "choice": "approve", "by": decider}],
+        })
+    };
+    let answer = simulated(decided("ada", "bo"));
+    assert_eq!(
+        (&answer["run"]["status"], &answer["run"]["output"]),
+        (&json!("completed"), &json!("bo"))
+    );
+    assert_eq!(answer["run"]["started_by"], "ada");
+    let (status, code, message) = refused(decided("ada", "ada"));
+    assert_eq!((status, code), (422, "invalid_request"));
+    assert!(message.contains("four_eyes"), "{message}");
+    let (status, _, message) = refused(decided("", "bo"));
+    assert_eq!(status, 422);
+    assert!(message.contains("1-256 characters"), "{message}");
+}
+
 #[test]
 fn a_decision_that_the_gate_refuses_is_an_error() {
     let workflow = chain(json!([{"id": "ask", "gate": {}}]), json!({}));
