@@ -21,9 +21,16 @@ pub struct Departure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DepartureKind {
     /// The executor cuts the call under way at the attempt's limit, and reports that.
-    Cut,
+    Cut(Option<CutCall>),
     /// What comes of it is not recorded, and why.
     Unknown(String),
+}
+
+/// A call that is cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CutCall {
+    pub step_ref: String,
+    pub lasted_ms: u64,
 }
 
 /// The limits of an attempt.
@@ -35,6 +42,8 @@ pub struct AttemptLimits {
     /// How long after its order the run ends.
     pub run_ms: Option<u64>,
     pub actions: ActionTimeouts,
+    /// Tells the input of the attempt from others.
+    pub input: u64,
 }
 
 impl AttemptLimits {
@@ -67,12 +76,12 @@ pub fn departure(
     limits: AttemptLimits,
     before: Option<&AttemptLimits>,
 ) -> Option<Departure> {
+    if let Some(unknown) = other_work(task, limits, before) {
+        return Some(unknown);
+    }
     let is_same = before.is_some_and(|before| limits.are_same(*before));
     if is_same && task.difference == Difference::None && !recorded.is_longer {
         return where_it_stops(recorded);
-    }
-    if task.difference == Difference::Task {
-        return Some(unknown(0, "its task is another one than in the recording"));
     }
     // One that something else ended, such as a pause, may have met its own limit, too.
     let is_open = matches!(recorded.end, AttemptEnd::Open { .. });
@@ -108,7 +117,7 @@ pub fn departure(
             }
             found.push(cut_ms.map(|after_ms| Departure {
                 after_ms,
-                kind: DepartureKind::Cut,
+                kind: DepartureKind::Cut(calls.iter().find_map(|call| call.under_way(after_ms))),
             }));
         }
         Err(why) => {
@@ -121,8 +130,29 @@ pub fn departure(
             }
         }
     }
-    let first = |departure: &Departure| (departure.after_ms, departure.kind != DepartureKind::Cut);
+    let is_cut = |departure: &Departure| match departure.kind {
+        DepartureKind::Cut(_) => true,
+        DepartureKind::Unknown(_) => false,
+    };
+    let first = |departure: &Departure| (departure.after_ms, !is_cut(departure));
     found.into_iter().flatten().min_by_key(first)
+}
+
+/// What the attempt has to do is not what it did.
+pub fn other_work(
+    task: &ComparedTask<'_>,
+    limits: AttemptLimits,
+    before: Option<&AttemptLimits>,
+) -> Option<Departure> {
+    if task.difference == Difference::Task {
+        return Some(unknown(0, "its task is another one than in the recording"));
+    }
+    // Calls answer as they did, whatever they are asked; what the task computes by itself follows from its input.
+    let has_other_input = before.is_some_and(|before| before.input != limits.input);
+    (has_other_input && task.computes()).then(|| {
+        let why = "its input is another one than in the recording, and the task computes with it";
+        unknown(0, why)
+    })
 }
 
 fn unknown(after_ms: u64, why: impl Into<String>) -> Departure {
@@ -233,6 +263,14 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
+    /// A limit that passes when a call ends has cut it.
+    fn under_way(&self, after_ms: u64) -> Option<CutCall> {
+        (self.begins_ms <= after_ms && after_ms <= self.ends_ms).then(|| CutCall {
+            step_ref: self.reference.to_string(),
+            lasted_ms: after_ms - self.begins_ms,
+        })
+    }
+
     fn retry_too_late(&self, ends_ms: Option<u64>) -> Option<Departure> {
         let failed_ms = self.failed_ms?;
         ends_ms.filter(|ends| self.begins_ms >= *ends)?;

@@ -114,7 +114,7 @@ impl AttemptEnd {
 }
 
 /// From it the engine sees which limit passed.
-fn only_call(step_ref: &str, duration_ms: u64) -> StepReport {
+pub fn only_call(step_ref: &str, duration_ms: u64) -> StepReport {
     StepReport {
         reference: step_ref.to_string(),
         status: StepStatus::TimedOut,

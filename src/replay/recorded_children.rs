@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use crate::base::failure::FailureClass;
 use crate::base::time::Millis;
@@ -14,7 +15,7 @@ use crate::replay::recorded_calls::CallPlace;
 use crate::replay::recorded_child::RecordedChild;
 use crate::replay::recorded_world::{LAST, RecordedWorld, UnknownCall, place_of};
 use crate::replay::unplayed::Unplayed;
-use crate::run::{ChildReport, ChildStatusUpdate, RunStatus, TokenId};
+use crate::run::{ChildReport, ChildStatusUpdate, RunStatus, TokenId, workflow_timed_out};
 use crate::simulate::Store;
 
 pub struct RecordedChildren {
@@ -132,7 +133,7 @@ impl RecordedWorld {
                 let end = ChildEnd {
                     status: RunStatus::TimedOut,
                     output: None,
-                    error: None,
+                    error: limit_ms.map(workflow_timed_out).map(Rc::new),
                 };
                 self.child_ends(&start.run_id, link, cut_ms, LAST - 1, &end);
             }

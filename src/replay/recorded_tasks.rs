@@ -79,6 +79,15 @@ impl ComparedTask<'_> {
         step.map_or(StepLimits::default(), |step| StepLimits::of(step, actions))
     }
 
+    /// Not all of its result is the answer of a call.
+    pub fn computes(&self) -> bool {
+        let is_written = |step: &Value, field: &str| !step[field].is_null();
+        let is_pure = |step: &Value| PURE_KINDS.iter().any(|kind| step["action"]["kind"] == *kind);
+        self.steps()
+            .iter()
+            .any(|step| is_pure(step) || is_written(step, "condition") || is_written(step, "output_mapping"))
+    }
+
     /// A call, all calls of a step or a retry of the task has a limit.
     pub fn has_limits(&self) -> bool {
         *self.task != without_limits(self.task)
@@ -206,6 +215,9 @@ fn repeats(task: &Value) -> bool {
     let is_repeated = task["retry"].is_object() && task["retry"]["max_attempts"] != 1;
     is_repeated && steps_of(task).iter().any(|step| step["on_failure"] == "retry")
 }
+
+/// Of actions that make no call.
+const PURE_KINDS: [&str; 3] = ["update_context", "assert", "emit_event"];
 
 /// Fields that only say how long something may take, and how often it is tried.
 const LIMITS: [&str; 7] = [

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use serde_json::Value;
@@ -12,9 +13,11 @@ use crate::protocol::caller::Caller;
 use crate::protocol::notification::{NotificationOrder, NotificationReport};
 use crate::protocol::run::{RunRequest, RunResponse};
 use crate::protocol::task::{ReportStatus, StepProgress, TaskMessage, TaskOrder, TaskReport};
-use crate::replay::departure::{AttemptLimits, Departure, DepartureKind, departure, where_it_stops};
+use crate::replay::departure::{
+    AttemptLimits, CutCall, Departure, DepartureKind, departure, other_work, where_it_stops,
+};
 use crate::replay::export::node_key;
-use crate::replay::outcome::AttemptEnd;
+use crate::replay::outcome::{AttemptEnd, only_call};
 use crate::replay::recorded_calls::{CallPlace, RecordedAttempt};
 use crate::replay::recorded_children::RecordedChildren;
 use crate::replay::recorded_decisions::Decisions;
@@ -182,13 +185,15 @@ impl RecordedWorld {
             let why = "the recorded run did not make this call".to_string();
             return self.unanswered(0, attempt, UnknownCall { at: now, place, why });
         };
-        if recorded.suspended_after.is_some() && !matches!(recorded.end, AttemptEnd::Lost) {
+        let is_suspended = recorded.suspended_after.is_some() && !matches!(recorded.end, AttemptEnd::Lost);
+        let departure = self.departure(&order, &recorded, limit_ms, is_suspended);
+        if is_suspended && departure.is_none() {
             return self.suspend(&order, attempt, &way_back, recorded);
         }
-        if let Some(departure) = self.departure(&order, &recorded, limit_ms) {
+        if let Some(departure) = departure {
             let Departure { after_ms, kind } = departure;
             return match kind {
-                DepartureKind::Cut => self.cut(&order, &way_back, after_ms),
+                DepartureKind::Cut(call) => self.cut(&order, &way_back, after_ms, call),
                 DepartureKind::Unknown(why) => {
                     let at = now.saturating_add(after_ms);
                     self.unanswered(after_ms, attempt, UnknownCall { at, place, why });
@@ -231,23 +236,43 @@ impl RecordedWorld {
         order: &TaskOrder,
         recorded: &RecordedAttempt,
         limit_ms: Option<u64>,
+        is_suspended: bool,
     ) -> Option<Departure> {
-        let now = self.environment.now.get();
+        let limits = self.limits_of(order, recorded, limit_ms);
+        if self.is_unchanged {
+            return where_it_stops(recorded).filter(|_| !is_suspended);
+        }
         let task: Value = serde_json::from_str(order.task.get()).unwrap_or_default();
-        let actions = order.action_timeouts.unwrap_or_default();
+        let compared = self.tasks.compare(&recorded.place.node_id, &task, limits.actions);
+        let before = self.recorded_limits.get(&recorded.place);
+        match is_suspended {
+            // The limits of one that waits for its callback are the run's to keep.
+            true => other_work(&compared, limits, before),
+            false => departure(recorded, &compared, limits, before),
+        }
+    }
+
+    /// Those of an unchanged run are kept: the recording does not have them.
+    fn limits_of(
+        &self,
+        order: &TaskOrder,
+        recorded: &RecordedAttempt,
+        limit_ms: Option<u64>,
+    ) -> AttemptLimits {
+        let now = self.environment.now.get();
+        let mut input = DefaultHasher::new();
+        order.input.get().hash(&mut input);
         let limits = AttemptLimits {
             attempt_ms: limit_ms,
             executor_ms: order.deadline_at.map(|at| at.saturating_sub(now)),
             run_ms: order.run_ends_at.map(|at| at.saturating_sub(now)),
-            actions,
+            actions: order.action_timeouts.unwrap_or_default(),
+            input: input.finish(),
         };
         if self.is_unchanged {
             self.limits.borrow_mut().insert(recorded.place.clone(), limits);
-            return where_it_stops(recorded);
         }
-        let compared = self.tasks.compare(&recorded.place.node_id, &task, actions);
-        let recorded_limits = self.recorded_limits.get(&recorded.place);
-        departure(recorded, &compared, limits, recorded_limits)
+        limits
     }
 
     /// An async action: its call is accepted, and its result comes by the callback.
@@ -287,12 +312,13 @@ impl RecordedWorld {
     }
 
     /// An executor stops the call at its limit and reports at once.
-    fn cut(&self, order: &TaskOrder, way_back: &WayBack, limit_ms: u64) {
+    fn cut(&self, order: &TaskOrder, way_back: &WayBack, limit_ms: u64, call: Option<CutCall>) {
+        let steps = call.iter().map(|call| only_call(&call.step_ref, call.lasted_ms));
         let end = AttemptEnd::TimedOut {
-            step_ref: None,
             is_reported: true,
-            steps: Rc::default(),
+            steps: steps.collect(),
             step_limit_ms: None,
+            step_ref: call.map(|call| call.step_ref),
         };
         let report = end.report(order.token_id, order.epoch);
         self.report(way_back, limit_ms, LAST - 1, report);

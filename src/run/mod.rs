@@ -57,6 +57,7 @@ pub use time::event_log::{LATE_NOTED, RunEvent, RunEventKind};
 pub use time::history_event::{EventSubject, HistoryEvent};
 pub use time::partial_artifacts::RecordedArtifact;
 pub use time::row_events::{RowEvent, last_seq};
+pub use time::timeout_gate::workflow_timed_out;
 pub use time::timeout_record::{FinalAction, LastKnownState, TimeoutEvent, TimeoutRecord, TimeoutScope};
 pub use token::attempt_limit::ExecutionLimit;
 pub use token::deadline::TokenDeadline;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{messages, outcome, recorded, set, what_if};
-use crate::simulate::chain;
+use crate::simulate::{chain, simulated};
 
 /// A call that takes three seconds, under the limit `limit` of its node.
 fn call_of_three_seconds(limit: &str) -> Value {
@@ -178,6 +178,52 @@ fn a_called_workflow_lasts_as_long_as_it_did() {
         outcome(&what_if(&export, set("/nodes/0/timeout", "30s"))),
         ("failed", 30_000)
     );
+}
+
+#[test]
+fn a_called_workflow_that_is_cut_ends_with_the_error_of_its_limit() {
+    let child = json!({"id": "child", "nodes": [{"id": "rest", "wait": {"sleep": "1m"}}], "transitions": []});
+    let nodes = json!([{"id": "call", "workflow_id": "child", "timeout": "5m", "on_failure": "catch"}]);
+    let mut body = json!({
+        "workflow": chain(nodes, json!({"output_mapping": "${state.call.error}"})),
+        "documents": {"workflows": [child]},
+    });
+    let cut = what_if(&recorded(body.clone()), set("/nodes/0/timeout", "30s"));
+    assert_eq!(outcome(&cut), ("completed", 30_000));
+    body["workflow"]["nodes"][0]["timeout"] = json!("30s");
+    assert_eq!(cut["replayed"]["output"], simulated(body)["run"]["output"]);
+    assert_eq!(cut["replayed"]["output"]["code"], "workflow_timeout");
+}
+
+/// The record of a timeout names the step, and so does the error.
+#[test]
+fn a_limit_that_cuts_a_task_of_several_steps_names_the_step() {
+    let steps = json!([{"ref": "one", "action_id": "work"}, {"ref": "two", "action_id": "work"}]);
+    let mut workflow = chain(
+        json!([{"id": "both", "task_id": "both", "timeout": "1m"}]),
+        json!({}),
+    );
+    workflow["tasks"] = json!([{"id": "both", "steps": steps}]);
+    let mut body = json!({"workflow": workflow, "mocks": [{"step": "one", "after": "2s", "result": 1}, {"step": "two", "after": "3s", "result": 2}]});
+    let export = recorded(body.clone());
+    for (limit, step) in [("1s", "one"), ("4s", "two")] {
+        let cut = what_if(&export, set("/nodes/0/timeout", limit));
+        body["workflow"]["nodes"][0]["timeout"] = json!(limit);
+        let (replayed, simulated) = (
+            &cut["replayed"]["error"],
+            &simulated(body.clone())["run"]["error"],
+        );
+        assert_eq!(replayed, simulated);
+        assert_eq!(replayed["step_ref"], step);
+        // That of the task is kept by the executor, beside a longer one of the node.
+        let cut = what_if(&export, set("/tasks/0/timeout", limit));
+        let passed = &cut["replayed"]["timeouts"][0]["timeout_ms"];
+        assert_eq!(
+            passed,
+            if step == "one" { 1_000 } else { 4_000 },
+            "not that of a step: {cut:#}"
+        );
+    }
 }
 
 #[test]

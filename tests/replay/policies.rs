@@ -69,6 +69,64 @@ fn another_route_leads_to_calls_that_are_not_recorded() {
     assert!(messages(&again, "unknown")[0].contains("did not make this call"));
 }
 
+/// Its result comes by a callback, which the recording has.
+#[test]
+fn another_async_action_may_have_answered_something_else() {
+    let mut workflow = chain(
+        json!([{"id": "first", "action_id": "work", "timeout": "1m"}]),
+        json!({}),
+    );
+    workflow["actions"][0]["execution"] = json!({"mode": "async"});
+    let export = recorded(
+        json!({"workflow": workflow, "mocks": [{"node": "first", "after": "5s", "result": {"n": 7}}]}),
+    );
+    assert_eq!(outcome(&what_if(&export, Value::Null)), ("completed", 5_000));
+    let longer = what_if(&export, set("/nodes/0/timeout", "2m"));
+    assert_eq!(
+        (outcome(&longer), &longer["unknown"]),
+        (("completed", 5_000), &json!([]))
+    );
+    let other = what_if(&export, set("/actions/0/implementation/binding", "OTHER"));
+    assert!(
+        messages(&other, "unknown")[0].contains("its task is another one"),
+        "{other:#}"
+    );
+}
+
+/// What a call answers is assumed to be the same for another input. What a task computes with it is not.
+#[test]
+fn a_task_that_computes_with_another_input_is_not_known() {
+    let double = json!({"kind": "update_context", "implementation": {"set": {"total": "${input.n * 2}"}}});
+    let ask = json!({"ref": "ask", "action_id": "work"});
+    let steps = json!([ask, {"ref": "double", "action": double}]);
+    let mut workflow = chain(
+        json!([
+            {"id": "call", "action_id": "work"},
+            {"id": "compute", "task_id": "compute", "input_mapping": {"n": "${input.n}"}},
+        ]),
+        json!({"output_mapping": "${state.compute.total}"}),
+    );
+    workflow["tasks"] = json!([{"id": "compute", "steps": steps}]);
+    let export = recorded(json!({
+        "workflow": workflow, "input": {"n": 5},
+        "mocks": [{"action": "work", "after": "1s", "result": {}}],
+    }));
+    let with = |input: Value| try_what_if(&export, json!({"input": input})).expect("it is replayed");
+    let same = with(json!({"n": 5, "other": true}));
+    assert_eq!(
+        (&same["replayed"]["output"], &same["unknown"]),
+        (&json!(10), &json!([])),
+        "the node takes only what is the same"
+    );
+    let other = with(json!({"n": 6}));
+    assert_eq!(other["unknown"][0]["node_id"], "compute", "{other:#}");
+    assert_eq!(
+        other["unknown"][0]["at_ms"], 1_000,
+        "the call before it answers as it did"
+    );
+    assert!(messages(&other, "unknown")[0].contains("the task computes with it"));
+}
+
 #[test]
 fn another_task_may_have_answered_something_else() {
     let nodes = json!([{"id": "first", "action_id": "work"}]);

@@ -26,6 +26,13 @@ const RETRY: &str = "retry";
 /// The error code of a run whose limit has passed.
 pub(in crate::run) const WORKFLOW_TIMEOUT: &str = "workflow_timeout";
 
+/// The error of a run that its limit has ended.
+pub fn workflow_timed_out(limit_ms: u64) -> Failure {
+    let after = format_duration(limit_ms);
+    let message = format!("Workflow execution timed out after {after}");
+    Failure::new(WORKFLOW_TIMEOUT, FailureClass::Timeout, message)
+}
+
 impl Run {
     /// The run's own limit passed.
     pub(in crate::run) fn workflow_timed_out(&mut self) {
@@ -113,12 +120,7 @@ impl Run {
     }
 
     fn end_by_timeout(&mut self, status: RunStatus, event: Option<EventParts>) {
-        let after = format_duration(self.header.timeout_ms.unwrap_or_default());
-        let failure = Failure::new(
-            WORKFLOW_TIMEOUT,
-            FailureClass::Timeout,
-            format!("Workflow execution timed out after {after}"),
-        );
+        let failure = workflow_timed_out(self.header.timeout_ms.unwrap_or_default());
         self.changes.token_timeout = Some(self.workflow_token_timeout(status));
         self.decide_end(End {
             status,
