@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use serde_json::Value;
+
 use crate::base::failure::FailureClass;
 use crate::base::time::Millis;
 use crate::protocol::run::{RunRequest, RunResponse};
@@ -40,6 +42,21 @@ impl RecordedChildren {
             called: RefCell::default(),
         }
     }
+}
+
+/// A run that its limit ends does not end at it: its compensations and end handlers follow, and those of workflows that it called.
+fn has_work_at_end(start: &StartRun) -> bool {
+    let stored: Value = serde_json::from_str(start.stored.get()).unwrap_or_default();
+    has_end_work(&stored)
+}
+
+fn has_end_work(stored: &Value) -> bool {
+    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let workflow = &stored["workflow"];
+    let is_undone = |node: &Value| !node["compensate"].is_null();
+    !listed(&workflow["on_end"]).is_empty()
+        || listed(&workflow["nodes"]).iter().any(is_undone)
+        || listed(&stored["children"]).iter().any(has_end_work)
 }
 
 /// More time might have helped. The limit of the node that calls takes the place of the child's own.
@@ -129,6 +146,15 @@ impl RecordedWorld {
             self.send(&link.run_id, *after_ms, *rank, request);
         }
         match (cut_ms, &recorded.end) {
+            (Some(cut_ms), _) if has_work_at_end(start) => {
+                let call = UnknownCall {
+                    at: now.saturating_add(cut_ms),
+                    place,
+                    why: "the called workflow would be cut, and have compensations or end handlers to run"
+                        .into(),
+                };
+                self.unanswered(cut_ms, attempt, call);
+            }
             (Some(cut_ms), _) => {
                 let end = ChildEnd {
                     status: RunStatus::TimedOut,

@@ -195,6 +195,45 @@ fn a_called_workflow_that_is_cut_ends_with_the_error_of_its_limit() {
     assert_eq!(cut["replayed"]["output"]["code"], "workflow_timeout");
 }
 
+/// It ends after its end handlers, or not before the limit of its node has passed.
+#[test]
+fn a_called_workflow_that_is_cut_and_has_more_to_do_is_not_known() {
+    let rest = json!([{"id": "rest", "wait": {"sleep": "1m"}}]);
+    let tells = json!({"id": "tells", "nodes": rest, "on_end": [{"action_id": "work"}]});
+    let calls = json!({"id": "calls", "nodes": [{"id": "inner", "workflow_id": "tells"}]});
+    let mut undoes = chain(
+        json!([{"id": "book", "action_id": "work", "compensate": {"action_id": "work"}}, rest[0]]),
+        json!({}),
+    );
+    undoes["id"] = json!("undoes");
+    for (id, child) in [("tells", &tells), ("calls", &calls), ("undoes", &undoes)] {
+        let mut child = child.clone();
+        child["actions"] =
+            json!([{"id": "work", "kind": "service_call", "implementation": {"binding": "PEER"}}]);
+        let mut inner = tells.clone();
+        inner["actions"] = child["actions"].clone();
+        let documents = if id == "tells" {
+            json!([child])
+        } else {
+            json!([child, inner])
+        };
+        let nodes = json!([{"id": "call", "workflow_id": id, "timeout": "5m", "on_failure": "catch"}]);
+        let export = recorded(json!({
+            "workflow": chain(nodes, json!({})), "documents": {"workflows": documents},
+            "mocks": [{"action": "work", "result": 1}],
+        }));
+        let cut = what_if(&export, set("/nodes/0/timeout", "30s"));
+        assert_eq!(cut["unknown"][0]["at_ms"], 30_000, "{id}: {cut:#}");
+        assert!(messages(&cut, "unknown")[0].contains("end handlers"), "{id}");
+        let long = what_if(&export, set("/nodes/0/timeout", "2m"));
+        assert_eq!(
+            (outcome(&long), &long["unknown"]),
+            (("completed", 60_000), &json!([])),
+            "{id}"
+        );
+    }
+}
+
 /// The record of a timeout names the step, and so does the error.
 #[test]
 fn a_limit_that_cuts_a_task_of_several_steps_names_the_step() {
