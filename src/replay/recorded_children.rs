@@ -44,6 +44,26 @@ impl RecordedChildren {
     }
 }
 
+/// When the limit of the node that calls passes. It stands still while the called workflow waits for a person.
+fn passes_after(child: &RecordedChild, limit_ms: u64) -> Option<u64> {
+    let (mut ran_ms, mut runs_from) = (0_u64, Some(0));
+    for (moment, is_pause, _) in &child.pauses {
+        match (is_pause, runs_from) {
+            (true, Some(from)) => {
+                let ran = moment.saturating_sub(from);
+                if ran_ms.saturating_add(ran) >= limit_ms {
+                    break;
+                }
+                ran_ms += ran;
+                runs_from = None;
+            }
+            (false, None) => runs_from = Some(*moment),
+            (true, None) | (false, Some(_)) => {}
+        }
+    }
+    runs_from.map(|from| from.saturating_add(limit_ms - ran_ms))
+}
+
 /// A run that its limit ends does not end at it: its compensations and end handlers follow, and those of workflows that it called.
 fn has_work_at_end(start: &StartRun) -> bool {
     let stored: Value = serde_json::from_str(start.stored.get()).unwrap_or_default();
@@ -105,7 +125,8 @@ impl RecordedWorld {
         }
         let shortened_to = recorded.limit.shortened_to(limit_ms);
         let held_ms = recorded.holds.first().map_or(u64::MAX, |hold| hold.after_ms);
-        let missed = shortened_to.filter(|limit| *limit <= recorded.lasted_ms);
+        let passes_after = shortened_to.and_then(|limit| passes_after(&recorded, limit));
+        let missed = passes_after.filter(|after| *after <= recorded.lasted_ms);
         let cut_ms = missed.filter(|limit| *limit <= held_ms);
         // Its limit passes when the clocks have gone on.
         let is_cut_later = missed.is_some() && cut_ms.is_none();

@@ -195,6 +195,37 @@ fn a_called_workflow_that_is_cut_ends_with_the_error_of_its_limit() {
     assert_eq!(cut["replayed"]["output"]["code"], "workflow_timeout");
 }
 
+/// Its clock and that of the node that calls it stop meanwhile.
+#[test]
+fn a_called_workflow_that_waits_for_a_person_is_not_cut_meanwhile() {
+    let child = chain(
+        json!([{"id": "before", "wait": {"sleep": "10s"}}, {"id": "ask", "gate": {}}, {"id": "rest", "wait": {"sleep": "1m"}}]),
+        json!({"id": "child"}),
+    );
+    let nodes = json!([{"id": "call", "workflow_id": "child", "timeout": "1h"}]);
+    let mut body = json!({
+        "workflow": chain(nodes, json!({})), "documents": {"workflows": [child]},
+        "people": [{"gate": "ask", "after": "5h", "choice": "approve"}],
+    });
+    let export = recorded(body.clone());
+    for limit in ["2m", "30s", "5s"] {
+        let answer = what_if(&export, set("/nodes/0/timeout", limit));
+        body["workflow"]["nodes"][0]["timeout"] = json!(limit);
+        if limit == "5s" {
+            body["people"] = json!([]);
+        }
+        let simulated = simulated(body.clone());
+        let expected = (&simulated["run"]["status"], &simulated["virtual_ms"]);
+        let replayed = &answer["replayed"];
+        assert_eq!(
+            (&replayed["status"], &replayed["duration_ms"]),
+            expected,
+            "{limit}"
+        );
+        assert_eq!(answer["unknown"], json!([]));
+    }
+}
+
 /// It ends after its end handlers, or not before the limit of its node has passed.
 #[test]
 fn a_called_workflow_that_is_cut_and_has_more_to_do_is_not_known() {
