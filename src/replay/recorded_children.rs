@@ -4,8 +4,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use serde_json::Value;
-
 use crate::base::failure::FailureClass;
 use crate::base::time::Millis;
 use crate::protocol::run::{RunRequest, RunResponse};
@@ -64,21 +62,6 @@ fn passes_after(child: &RecordedChild, limit_ms: u64) -> Option<u64> {
     runs_from.map(|from| from.saturating_add(limit_ms - ran_ms))
 }
 
-/// A run that its limit ends does not end at it: its compensations and end handlers follow, and those of workflows that it called.
-fn has_work_at_end(start: &StartRun) -> bool {
-    let stored: Value = serde_json::from_str(start.stored.get()).unwrap_or_default();
-    has_end_work(&stored)
-}
-
-fn has_end_work(stored: &Value) -> bool {
-    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let workflow = &stored["workflow"];
-    let is_undone = |node: &Value| !node["compensate"].is_null();
-    !listed(&workflow["on_end"]).is_empty()
-        || listed(&workflow["nodes"]).iter().any(is_undone)
-        || listed(&stored["children"]).iter().any(has_end_work)
-}
-
 /// More time might have helped. The limit of the node that calls takes the place of the child's own.
 fn lacked_time(end: &ChildEnd) -> bool {
     match end.status {
@@ -122,6 +105,13 @@ impl RecordedWorld {
         };
         if recorded.is_refused {
             return RunResponse::Conflict("{}".into());
+        }
+        if self.called.others.contains(&place.node_id) {
+            let why = "it calls another workflow than in the recording".to_string();
+            self.unknown
+                .borrow_mut()
+                .push(UnknownCall { at: now, place, why });
+            return created;
         }
         let shortened_to = recorded.limit.shortened_to(limit_ms);
         let held_ms = recorded.holds.first().map_or(u64::MAX, |hold| hold.after_ms);
@@ -167,7 +157,8 @@ impl RecordedWorld {
             self.send(&link.run_id, *after_ms, *rank, request);
         }
         match (cut_ms, &recorded.end) {
-            (Some(cut_ms), _) if has_work_at_end(start) => {
+            // It ends after them.
+            (Some(cut_ms), _) if self.called.with_ending.contains(&place.node_id) => {
                 let call = UnknownCall {
                     at: now.saturating_add(cut_ms),
                     place,

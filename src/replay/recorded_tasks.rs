@@ -1,13 +1,17 @@
 //! The tasks of the recorded run. A recording answers for a task as it was: another one may have answered something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use serde_json::Value;
 
+use crate::api::error::Error;
 use crate::base::time::parse_duration;
-use crate::definition::snapshot::Snapshot;
+use crate::definition::node::Node;
+use crate::definition::snapshot::{Snapshot, StoredSnapshot};
 use crate::definition::timeouts::TimeoutLayer;
 use crate::protocol::task::ActionTimeouts;
+use crate::replay::documents::self_contained;
 use crate::replay::export::node_key;
 
 /// How the task of an order differs from the recorded one.
@@ -143,8 +147,56 @@ fn steps_of(task: &Value) -> &[Value] {
 pub struct RecordedTasks {
     /// By `node_key`. End handlers share one.
     by_node: BTreeMap<String, Vec<Value>>,
+    /// The workflows that nodes call, by `node_key`.
+    called: BTreeMap<String, Vec<Rc<Value>>>,
+    /// Nodes whose called workflow has compensations or end handlers, by `node_key`.
+    with_ending: BTreeSet<String>,
     /// The limits of calls that have none of their own, in the versions that the run had.
     actions: Vec<ActionTimeouts>,
+}
+
+/// The workflows that the nodes of a replay call, by `node_key`.
+#[derive(Default)]
+pub struct CalledWorkflows {
+    /// They were others in the recording.
+    pub others: BTreeSet<String>,
+    /// They have compensations or end handlers.
+    pub with_ending: BTreeSet<String>,
+}
+
+pub fn read_snapshot(stored: &StoredSnapshot) -> Result<Snapshot, Error> {
+    Snapshot::read(stored.clone()).map_err(|_| {
+        let message = "the snapshot of the export cannot be read; export the run again";
+        Error::invalid_request("/snapshot", message)
+    })
+}
+
+/// The `node_key` of each node that calls a workflow, and its document without what the catalogue called its parts.
+fn called_documents(snapshot: &Snapshot) -> Vec<(String, Rc<Value>)> {
+    let stored = &snapshot.stored;
+    // Many nodes may call the same workflow.
+    let mut documents: BTreeMap<usize, Rc<Value>> = BTreeMap::new();
+    let nodes = snapshot.workflow.nodes.iter().enumerate();
+    let calls = nodes.filter_map(|(number, node)| {
+        let index = stored.node_children.get(number).copied().flatten()?;
+        let child = stored.children.get(index)?;
+        let document = documents
+            .entry(index)
+            .or_insert_with(|| Rc::new(self_contained(child)));
+        Some((key_of(node), Rc::clone(document)))
+    });
+    calls.collect()
+}
+
+/// The `node_key` of each node whose called workflow has compensations or end handlers.
+fn calls_with_ending(snapshot: &Snapshot) -> impl Iterator<Item = String> {
+    let nodes = snapshot.workflow.nodes.iter().enumerate();
+    let calls = nodes.filter(|(number, _)| snapshot.child_has_ending(*number));
+    calls.map(|(_, node)| key_of(node))
+}
+
+fn key_of(node: &Node) -> String {
+    node_key(node.shown_id(), node.id.contains('~'))
 }
 
 impl RecordedTasks {
@@ -156,10 +208,29 @@ impl RecordedTasks {
         for (number, node) in snapshot.workflow.nodes.iter().enumerate() {
             let index = snapshot.node_tasks.get(number).copied().flatten();
             if let Some(task) = index.and_then(|index| snapshot.stored.tasks.get(index)) {
-                let key = node_key(node.shown_id(), node.id.contains('~'));
-                self.by_node.entry(key).or_default().push(task.clone());
+                self.by_node.entry(key_of(node)).or_default().push(task.clone());
             }
         }
+        for (key, document) in called_documents(snapshot) {
+            self.called.entry(key).or_default().push(document);
+        }
+        self.with_ending.extend(calls_with_ending(snapshot));
+    }
+
+    /// What the nodes of a workflow call, beside what they called in the recording.
+    pub fn called_by(&self, workflow: &Snapshot) -> CalledWorkflows {
+        let mut called = CalledWorkflows {
+            others: BTreeSet::new(),
+            with_ending: self.with_ending.clone(),
+        };
+        for (key, document) in called_documents(workflow) {
+            let mut recorded = self.called.get(&key).into_iter().flatten();
+            if !recorded.any(|it| *it == document) {
+                called.others.insert(key);
+            }
+        }
+        called.with_ending.extend(calls_with_ending(workflow));
+        called
     }
 
     /// The node's only action gets its result by a callback.

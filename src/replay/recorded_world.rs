@@ -21,7 +21,7 @@ use crate::replay::outcome::{AttemptEnd, only_call};
 use crate::replay::recorded_calls::{CallPlace, RecordedAttempt};
 use crate::replay::recorded_children::RecordedChildren;
 use crate::replay::recorded_decisions::Decisions;
-use crate::replay::recorded_tasks::RecordedTasks;
+use crate::replay::recorded_tasks::{CalledWorkflows, RecordedTasks};
 use crate::replay::recording::Recording;
 use crate::replay::unplayed::Unplayed;
 use crate::run::{GateState, GateStatus, TokenId, TokenStatus, Write};
@@ -45,6 +45,8 @@ pub struct RecordedWorld {
     attempts: RefCell<Unplayed<RecordedAttempt>>,
     decisions: RefCell<Decisions>,
     tasks: Rc<RecordedTasks>,
+    /// The workflows that nodes call now.
+    pub(super) called: CalledWorkflows,
     recorded_limits: BTreeMap<CallPlace, AttemptLimits>,
     /// Alarms ring as late as they did. Empty where something was changed.
     wakes: BTreeSet<Millis>,
@@ -87,6 +89,7 @@ impl RecordedWorld {
         environment: Environment,
         recording: Recording,
         tasks: Rc<RecordedTasks>,
+        called: CalledWorkflows,
         is_unchanged: bool,
         reap_ms: u64,
     ) -> RecordedWorld {
@@ -96,6 +99,7 @@ impl RecordedWorld {
             children: RecordedChildren::new(recording.children),
             decisions: RefCell::new(Decisions::new(recording.decisions)),
             tasks,
+            called,
             recorded_limits: recording.limits,
             limits: RefCell::default(),
             wakes: if is_unchanged {

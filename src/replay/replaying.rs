@@ -18,7 +18,7 @@ use crate::replay::departure::AttemptLimits;
 use crate::replay::export::{Export, RunView, TimeoutView, TokenView};
 use crate::replay::export_bounds::Copies;
 use crate::replay::recorded_calls::CallPlace;
-use crate::replay::recorded_tasks::RecordedTasks;
+use crate::replay::recorded_tasks::{CalledWorkflows, RecordedTasks, read_snapshot};
 use crate::replay::recorded_world::{RecordedWorld, UnknownCall};
 use crate::replay::recording::Recording;
 use crate::run::CallbackKey;
@@ -79,7 +79,12 @@ impl Replay {
         let mut environment = Environment::new(Rng::seeded(0), export.run.started_at);
         environment.heartbeat_ms = environment.heartbeat_ms.min((reap_ms / 3).max(1));
         let requests = std::mem::take(&mut recording.requests);
-        let world = RecordedWorld::new(environment, recording, tasks, plan.changed.is_nothing(), reap_ms);
+        let called = match plan.changed.is_nothing() {
+            true => CalledWorkflows::default(),
+            false => tasks.called_by(&read_snapshot(plan.workflow.stored())?),
+        };
+        let is_unchanged = plan.changed.is_nothing();
+        let world = RecordedWorld::new(environment, recording, tasks, called, is_unchanged, reap_ms);
         let config = Config {
             settings: export.settings,
             silence_ms: u64::MAX,

@@ -11,7 +11,7 @@ use crate::api::start::ResolvedWorkflow;
 use crate::base::limits::{DOCUMENT_BYTES, TooLarge};
 use crate::base::text::json_bytes;
 use crate::definition::snapshot::{
-    CheckError, Library, Reference, Resolution, Snapshot, StoredSnapshot, check_workflow, resolve,
+    CheckError, Library, Reference, Resolution, StoredSnapshot, check_workflow, resolve,
 };
 use crate::definition::timeouts::TimeoutRules;
 use crate::replay::changed_durations::{ChangedDuration, DURATIONS_MAX, RecordedDurations, change_durations};
@@ -21,7 +21,7 @@ use crate::replay::documents::{library_of, self_contained};
 use crate::replay::export::Export;
 use crate::replay::json_patch;
 use crate::replay::recorded_calls::CallPlace;
-use crate::replay::recorded_tasks::RecordedTasks;
+use crate::replay::recorded_tasks::{RecordedTasks, read_snapshot};
 use crate::replay::recording::Recording;
 use crate::replay::replaying::{Changed, Plan, Replayed, replay};
 
@@ -162,11 +162,7 @@ impl WhatIf {
     fn recorded_tasks(&self) -> Result<RecordedTasks, Error> {
         let mut tasks = RecordedTasks::default();
         for snapshot in self.export.versions.values().chain([&self.export.snapshot]) {
-            let snapshot = Snapshot::read(snapshot.clone()).map_err(|_| {
-                let message = "the snapshot of the export cannot be read; export the run again";
-                Error::invalid_request("/snapshot", message)
-            })?;
-            tasks.add(&snapshot);
+            tasks.add(&read_snapshot(snapshot)?);
         }
         Ok(tasks)
     }

@@ -93,6 +93,30 @@ fn another_async_action_may_have_answered_something_else() {
     );
 }
 
+#[test]
+fn another_called_workflow_may_have_ended_otherwise() {
+    let child = |id: &str, sleep: &str| json!({"id": id, "nodes": [{"id": "rest", "wait": {"sleep": sleep}}], "output_mapping": id});
+    let nodes = json!([{"id": "one", "workflow_id": "short"}, {"id": "two", "workflow_id": "long"}]);
+    let mut short = child("short", "1m");
+    short["nodes"][0] = json!({"id": "check", "task_id": "check", "task_version": 3});
+    let pass = json!({"kind": "assert", "implementation": {"condition": "true"}});
+    let task = json!({"id": "check", "version": 3, "steps": [{"action": pass}]});
+    let export = recorded(json!({
+        "workflow": chain(nodes, json!({"output_mapping": ["${state.one}", "${state.two}"]})),
+        "documents": {"workflows": [short, child("long", "1h")], "tasks": [task]},
+    }));
+    let unchanged = what_if(&export, Value::Null);
+    assert_eq!(
+        (&unchanged["differences"], &unchanged["unknown"]),
+        (&json!([]), &json!([]))
+    );
+    let other = what_if(&export, set("/nodes/0/workflow_id", "long"));
+    assert_eq!(other["unknown"][0]["node_id"], "one", "{other:#}");
+    assert!(messages(&other, "unknown")[0].contains("another workflow than in the recording"));
+    let named = what_if(&export, set("/nodes/0/description", "The first one."));
+    assert_eq!(named["unknown"], json!([]));
+}
+
 /// What a call answers is assumed to be the same for another input. What a task computes with it is not.
 #[test]
 fn a_task_that_computes_with_another_input_is_not_known() {
