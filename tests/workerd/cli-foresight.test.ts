@@ -104,6 +104,16 @@ test("without an address a file is simulated on this machine, with the answer of
   assert.equal((await runCommand("http://127.0.0.1:1", line)).code, 6, "where there is an address, it is asked");
 });
 
+test("a gate with four_eyes is simulated with the name of the one who starts the run", async () => {
+  const document = workflow({ timeout: "72h", nodes: [{ id: "ask", gate: { four_eyes: true } }] });
+  const line = ["simulate", file("pair.json", document), "--people", '[{"gate": "ask", "choice": "approve", "by": "bo"}]'];
+  for (const address of ["", curfew.url]) {
+    assert.match((await runCommand(address, [...line, "--as", "ada"])).out, /^completed after /m);
+    assert.match((await runCommand(address, [...line, "--as", "bo"])).errors, /four_eyes/);
+    assert.match((await runCommand(address, line)).errors, /four_eyes/);
+  }
+});
+
 test("a simulation that waits says for what, and what to add", async () => {
   const document = workflow({ timeout: null, nodes: [{ id: "ask", gate: {} }, { id: "paid", wait: { signal: "payment", timeout: null } }], transitions: [{ from_node_id: "ask", to_node_id: "paid" }] });
   const path = file("waits.json", document);
