@@ -51,12 +51,14 @@ export function defineWorkflow<
   const Group extends string = never,
   const TransitionId extends string = never,
   const Limit extends string | null = never,
+  const GateLimit extends string = never,
 >(
   workflow: Replace<
     WorkflowDocument,
     {
       id: Id;
       timeout?: Limit & NoInfer<CheckedTime<Limit>>;
+      gate?: Replace<NonNullable<WorkflowDocument["gate"]>, { timeout?: GateLimit & NoInfer<CheckedTime<GateLimit>> }> | null;
       nodes: WithNodes<Nodes, Node<NoInfer<TaskId>, NoInfer<ActionId>>> & NoInfer<CheckedNodes<Nodes>>;
       transitions?: readonly Transition<NoInfer<IdsOf<Nodes>>, TransitionId, Group>[] &
         WithConditions<Conditions, Nodes, Transition<NoInfer<IdsOf<Nodes>>, NoInfer<TransitionId>, NoInfer<Group>>> &
@@ -145,22 +147,26 @@ type IsUnion<Type, Each = Type> = [Type] extends [never] ? false : Each extends 
 /** Refuses a text that ends with no unit, such as "10d". A text that is not known to the compiler may be anything. */
 type CheckedTime<Time> = Time extends `${string}${"s" | "m" | "h"}` | `\${${string}` | "adaptive" ? Time : Time extends string ? (string extends Time ? Time : Refused<NoTime>) : Time;
 type NoTime = "a duration is a number with ms, s, m or h, such as 90s or 1h30m";
-type CheckedTimes<Part> = { [Field in keyof Part & ("timeout" | "sleep") as CheckedTime<Part[Field]> extends Refused<NoTime> ? Field : never]: Refused<NoTime> };
-type Inside<Node, Field extends "gate" | "wait"> = Node extends { [Name in Field]: infer Part extends object } ? { [Name in Field]?: CheckedTimes<Part> } : unknown;
+// Without a problem it is `unknown`: to the compiler an object type without fields is one that refuses every field of a literal.
+type CheckedTimes<Part> = [WrongTimes<Part>] extends [never] ? unknown : { [Field in WrongTimes<Part>]: Refused<NoTime> };
+type WrongTimes<Part> = { [Field in keyof Part & ("timeout" | "sleep")]-?: CheckedTime<Part[Field]> extends Refused<NoTime> ? Field : never }[keyof Part & ("timeout" | "sleep")];
+type Inside<Node, Field extends "gate" | "wait"> = Node extends { [Name in Field]: infer Part extends object } ? ([WrongTimes<Part>] extends [never] ? unknown : { [Name in Field]: CheckedTimes<Part> }) : unknown;
 
 /** Refuses a node with the id of one before it, a node of two kinds, and what is no duration. Ids that are any text are not compared. */
 type CheckedNodes<Nodes extends readonly unknown[], Seen = never, Found extends readonly unknown[] = []> = Nodes extends readonly [infer Node, ...infer Rest]
-  ? CheckedNodes<Rest, Seen | IdOf<Node>, [...Found, Repeated<IdOf<Node>, Seen, "a node before it has the same id"> & OfOneKind<KindsOf<Node>> & CheckedTimes<Node> & Inside<Node, "gate"> & Inside<Node, "wait">]>
+  ? CheckedNodes<Rest, Seen | Known<IdOf<Node>>, [...Found, Repeated<IdOf<Node>, Seen, "a node before it has the same id"> & OfOneKind<KindsOf<Node>> & CheckedTimes<Node> & Inside<Node, "gate"> & Inside<Node, "wait">]>
   : number extends Nodes["length"]
     ? unknown
     : Readonly<Found>;
 type OfOneKind<Kinds extends string> = IsUnion<Kinds> extends true ? { [Field in Kinds]: Refused<"a node has one of task_id, action_id, workflow_id, gate and wait"> } : unknown;
 
 type UniqueIds<Ids extends readonly unknown[], Seen = never, Found extends readonly unknown[] = []> = Ids extends readonly [infer Id, ...infer Rest]
-  ? UniqueIds<Rest, Seen | (Id extends string ? Id : never), [...Found, Repeated<Id extends string ? Id : never, Seen, "a transition before it has the same id">]>
+  ? UniqueIds<Rest, Seen | (Id extends string ? Known<Id> : never), [...Found, Repeated<Id extends string ? Id : never, Seen, "a transition before it has the same id">]>
   : number extends Ids["length"]
     ? unknown
     : Readonly<Found>;
+/** An id that is one text. One that may be any text, or any with a certain beginning, is equal to no other. */
+type Known<Id extends string> = {} extends Record<Id, unknown> ? never : Id;
 type Repeated<Id extends string, Seen, Problem extends string> = [Id] extends [never] ? unknown : string extends Id ? unknown : [Id] extends [Seen] ? { id: Refused<Problem> } : unknown;
 
 /** The gate of the node `Id`; `unknown` for a node without one. */

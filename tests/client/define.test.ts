@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { choice, defineWorkflow, stored } from "../../client/index.ts";
+import { choice, defineWorkflow, stored, type ActionDocument, type TaskDocument } from "../../client/index.ts";
 
 const approval = defineWorkflow({
   id: "approval",
@@ -191,6 +191,15 @@ export function refused() {
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes: [{ id: "a", wait: { sleep: "1 day" } }] });
 
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a" }], gate: { timeout: "7d" } });
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: "a" }], gate: { timeot: "7h" } });
+
+  // Behind a node whose id may be anything.
+  // @ts-expect-error
+  defineWorkflow({ id: "w", nodes: [{ id: String(back) }, { id: "a" }, { id: "a" }] });
+
   // Where a join merges to.
   // @ts-expect-error
   defineWorkflow({ id: "w", nodes, transitions: [{ ...join, id: "fan", spawn_count: 2 }, { ...join, synchronization: { sibling_group: "fan", merge: { target: "stat.x" } } }] });
@@ -245,6 +254,19 @@ export function accepted() {
   const [text, length]: (string | null)[] = ["a", null];
   const optional: { id: string; gate?: {}; wait?: { sleep: string } } = { id: "a", gate: {} };
   defineWorkflow({ id: "w", timeout: length ?? null, nodes: [{ id: String(text) }, { id: String(text), timeout: length ?? null }, optional] });
+  // Nothing but a gate, or a wait.
+  defineWorkflow({ id: "w", nodes: [{ id: "a", gate: { prompt: "Go on?" } }] });
+  defineWorkflow({ id: "w", nodes: [{ id: "a", wait: { sleep: "1s" } }, { id: "b", gate: { timeout: "1h" } }] });
+  // An id that may be anything, or anything behind a prefix, is not equal to those that follow.
+  const made: { id: `step-${string}` } = { id: `step-${text}` };
+  defineWorkflow({ id: "w", nodes: [{ id: String(text) }, made, { id: "a" }, { id: "step-1" }], transitions: [{ id: String(text), ...join, to_node_id: "a" }, { id: "t", ...join, to_node_id: "a" }] });
+  // The time that a person has at the limit of the run.
+  defineWorkflow({ id: "w", nodes, gate: { timeout: "168h", on_timeout: "fail" } });
+  defineWorkflow({ id: "w", nodes, gate: { timeout: String(text) } });
+  // Parts of other files.
+  const task = { id: "t", steps: [{ action_id: "pay" }] } as const satisfies TaskDocument;
+  const pay = { id: "pay", ...http } as const satisfies ActionDocument;
+  defineWorkflow({ id: "w", nodes: [{ id: "a", task_id: "t" }, { id: "b" }], tasks: [task], actions: [pay], transitions: [join] });
   // A duration may be computed.
   defineWorkflow({ id: "w", timeout: "1h30m", nodes: [{ id: "a", wait: null, gate: {} }, { id: "b", wait: { sleep: "${input.pause}" } }, { id: "c", action_id: stored("x"), timeout: "adaptive" }] });
   defineWorkflow({ id: "w", nodes, transitions: [{ ...join, id: "fan", spawn_count: 2 }, { ...join, synchronization: { sibling_group: "fan", merge: { target: "state.x" } } }] });
