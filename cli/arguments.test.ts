@@ -4,6 +4,7 @@ import { test } from "node:test";
 import { parseLine, UsageError } from "./arguments.ts";
 import { runCommandLine } from "./cli.ts";
 import { COMMANDS } from "./commands.ts";
+import { parsedJson } from "./json_input.ts";
 import { nearest } from "./nearest.ts";
 import { testTerminal } from "./test_terminal.ts";
 
@@ -117,6 +118,10 @@ test("inputs that are no JSON, missing or too large are refused before they are 
     [["start", "w", "--input", "-"], /standard input is empty/, "  "],
     [["start", "w", "--input", "-"], /standard input is larger than 1 MiB/, "x".repeat(1_048_577)],
     [["start", "w", "--input", `"${"x".repeat(1_048_576)}"`], /larger than 1 MiB/],
+    [["start", "w", "--input", `${"[".repeat(100_000)}${"]".repeat(100_000)}`], /it is nested deeper than 1000 levels/],
+    [["start", "w", "--input", '{"name": "9007199254740993", "order": -9007199254740993}'], /it has the number -9007199254740993, which cannot be sent exactly; write it as a string/],
+    [["start", "w", "--input", "-"], /standard input has the number 12345678901234567890,/, "[12345678901234567890]"],
+    [["start", "w", "--input", "[-1e400]"], /it has the number -1e400,/],
     [["start", "w", "--wait", "--watch"], /exclude each other/],
     [["extend", "r"], /either --by 10m or --until/],
     [["extend", "r", "--by", "1m", "--until", "2026-01-01T00:00:00Z"], /either --by/],
@@ -137,8 +142,24 @@ test("inputs that are no JSON, missing or too large are refused before they are 
 test("a wrong address or token is refused; --json makes the error JSON", async () => {
   assert.match((await refused(["runs"], { CURFEW_URL: "localhost:8787" })).errors, /CURFEW_URL is "localhost:8787": it must begin with http/);
   assert.match((await refused(["runs", "--token", "a b"])).errors, /--token has a space/);
+  for (const [address, problem] of [["http://ada:secret@localhost:8787", "has a user name or a password"], ["http://localhost:8787?x=1", "without a query"]] as const) {
+    const { code, errors } = await refused(["runs"], { CURFEW_URL: address });
+    assert.equal(code, 2, errors);
+    assert.ok(errors.startsWith("curfew: CURFEW_URL: url ") && errors.includes(problem) && !errors.includes("secret"), errors);
+  }
   const { errors } = await refused(["runs", "--limit", "x", "--json"]);
   assert.equal(JSON.parse(errors).error.code, "usage");
+});
+
+test("an id that would change the path is refused, in every place of a path", async () => {
+  for (const line of [["run", ".."], ["watch", "."], ["workflow", ".."], ["signal", "r", ".."], ["publish", "."], ["breakers", "--reset", ".."]]) {
+    const { code, errors } = await refused(line);
+    assert.deepEqual([code, /^curfew: \w+ is "\.+": it must have a value that is no dot/.test(errors)], [1, true], errors);
+  }
+});
+
+test("numbers that are sent as they are written", () => {
+  for (const text of ["9007199254740992", "-9007199254740991", "100000000000000000000", "1.0000000000000000001", "1e300", '"9007199254740993 \\" 9007199254740993"', '["\\\\", 1]']) assert.doesNotThrow(() => parsedJson(text), text);
 });
 
 test("an address without Curfew has exit code 6 and says what to do", async () => {

@@ -11,6 +11,14 @@ export const hasAddress = (flags: Flags, environment: Environment): boolean => (
 
 export const addressOf = (flags: Flags, environment: Environment): string => flags.text("url") ?? (environment["CURFEW_URL"] || DEFAULT_URL);
 
+export function tokenOf(flags: Flags, environment: Environment): string | undefined {
+  const token = flags.text("token") ?? (environment["CURFEW_TOKEN"] || undefined);
+  if (token !== undefined && /[^\x21-\x7e]/.test(token)) {
+    throw new UsageError(`${flags.has("token") ? "--token" : "CURFEW_TOKEN"} has a space, a line break or another character that no token has`);
+  }
+  return token;
+}
+
 export interface ConnectionOptions {
   retries?: number;
   timeout_ms?: number;
@@ -20,9 +28,12 @@ export function connect(flags: Flags, environment: Environment, options: Connect
   const url = addressOf(flags, environment);
   const source = flags.has("url") ? "--url" : "CURFEW_URL";
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new UsageError(`${source} is "${url.slice(0, 80)}": it must begin with http:// or https://, as ${DEFAULT_URL} does`);
-  const token = flags.text("token") ?? (environment["CURFEW_TOKEN"] || undefined);
-  if (token !== undefined && /[^\x21-\x7e]/.test(token)) {
-    throw new UsageError(`${flags.has("token") ? "--token" : "CURFEW_TOKEN"} has a space, a line break or another character that no token has`);
+  const token = tokenOf(flags, environment);
+  try {
+    return createClient({ url, token, ...options });
+  } catch (error) {
+    // An address that no request can be sent to: with a password, or with a query.
+    if (error instanceof TypeError) throw new UsageError(`${source}: ${error.message}`);
+    throw error;
   }
-  return createClient({ url, token, ...options });
 }

@@ -36,9 +36,9 @@ const moments: [name: string, hasCome: () => boolean][] = [
   ["the Worker does not answer", () => existsSync(log) && /Ready on/.test(readFileSync(log, "utf8"))],
 ];
 
-function startDev() {
+function startDev(...flags: string[]) {
   const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const args = ["--disable-warning=ExperimentalWarning", main, "dev", "--port", "0"];
+  const args = ["--disable-warning=ExperimentalWarning", main, "dev", "--port", "0", ...flags];
   const env = { ...process.env, WRANGLER_REGISTRY_PATH: join(directory, "registry") };
   const dev = spawn(process.execPath, args, { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
   const running = { dev, printed: "", closed: once(dev, "close") };
@@ -117,6 +117,29 @@ for (const [how, signal] of [["is killed", "SIGKILL"], ["ends in order", "SIGINT
     }
   });
 }
+
+test("a Worker that cannot be built ends it with the reason, without the colours of wrangler", async () => {
+  rmSync(join(directory, ".curfew"), { recursive: true, force: true });
+  writeFileSync(join(directory, "broken.mjs"), "export default oh no;");
+  writeFileSync(join(directory, "broken.toml"), configuration.replace("worker.mjs", "broken.mjs"));
+  const running = startDev("--config", "broken.toml");
+  try {
+    const [code] = await running.closed;
+    assert.equal(code, 1, running.printed);
+    assert.match(running.printed, /^curfew: wrangler dev ended \(exit code 1\)\n[^]*broken\.mjs:1:18/);
+    assert.doesNotMatch(running.printed, /\x1b|u001b/);
+  } finally {
+    running.dev.kill("SIGKILL");
+  }
+});
+
+test("a store that cannot be made is refused", async () => {
+  writeFileSync(join(directory, "file"), "");
+  const running = startDev("--persist", "file");
+  const [code] = await running.closed;
+  assert.equal(code, 1);
+  assert.match(running.printed, /^curfew: \S+file is no directory that can be written: EEXIST.*\nchoose where everything is stored with --persist <directory>\n$/);
+});
 
 test("a store whose server does not end is refused, with its process", async () => {
   const other = spawn("sleep", ["60"]);

@@ -50,6 +50,7 @@ test("what a module imports is reported, also of a module that fails, without pa
 
 for (const [name, content, message] of [
   ["broken.json", "{", /is not JSON/],
+  ["rounded.json", '{"id": "w", "nodes": [], "limit": 9007199254740993}', /rounded\.json has the number 9007199254740993, which cannot be sent exactly/],
   ["none.json", { id: "x" }, /neither a workflow .* name it with --kind/],
   ["no-id.json", { nodes: [] }, /has no "id"/],
   ["text.json", '"text"', /is no document, but a string/],

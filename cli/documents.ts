@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import type { DocumentKind } from "../client/index.ts";
 import { EXIT } from "./exit_codes.ts";
 import { CommandError } from "./failures.ts";
-import { BYTES_MAX } from "./json_input.ts";
+import { BYTES_MAX, parsedJson } from "./json_input.ts";
 import { node22 } from "./local/node22.ts";
 
 export interface FileDocument {
@@ -67,9 +67,9 @@ async function contentOf(file: string, options: ReadOptions): Promise<unknown> {
     throw wrong(`${file} cannot be read: ${error.message}`);
   });
   try {
-    return JSON.parse(text);
+    return parsedJson(text);
   } catch (error) {
-    throw wrong(`${file} is not JSON: ${(error as Error).message}`);
+    throw wrong(`${file} ${(error as Error).message}`);
   }
 }
 

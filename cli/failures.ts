@@ -6,7 +6,7 @@ import { formatMoment } from "./durations.ts";
 import { EXIT, type ExitCode } from "./exit_codes.ts";
 import { isoTimes } from "./iso_times.ts";
 import type { Output } from "./output.ts";
-import { escaped, escapedLines, inOneLine } from "./terminal_text.ts";
+import { escaped, escapedLines, inOneLine, jsonText } from "./terminal_text.ts";
 
 type Decision = NonNullable<Gate["decision"]>;
 
@@ -47,7 +47,7 @@ interface ErrorParts {
 
 function print(output: Output, exitCode: ExitCode, parts: ErrorParts, next: readonly string[]): ExitCode {
   if (output.isJson) {
-    output.problem(JSON.stringify({ error: { ...parts, ...(parts.details === undefined ? {} : { details: isoTimes(parts.details) }), ...(next.length > 0 ? { next: next.join("\n") } : {}) } }));
+    output.problem(jsonText({ error: { ...parts, ...(parts.details === undefined ? {} : { details: isoTimes(parts.details) }), ...(next.length > 0 ? { next: next.join("\n") } : {}) } }));
     return exitCode;
   }
   const { red, dim } = output.errorColours;

@@ -7,14 +7,45 @@ import type { Terminal } from "./terminal.ts";
 /** The largest body that the API takes. */
 export const BYTES_MAX = 1_048_576;
 
+/** The API takes 100. */
+const LEVELS_MAX = 1_000;
+
+/** The value of a JSON text. What could not be sent as it is written is an error, whose message follows the name of the text. */
+export function parsedJson(text: string, advice = ""): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new SyntaxError(`is not JSON: ${(error as Error).message}${advice}`);
+  }
+  if (isDeeper(value, LEVELS_MAX)) throw new RangeError(`is nested deeper than ${LEVELS_MAX} levels, which the API refuses`);
+  const rounded = roundedNumber(text);
+  if (rounded !== undefined) throw new RangeError(`has the number ${rounded.slice(0, 40)}, which cannot be sent exactly; write it as a string`);
+  return value;
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  return typeof value === "object" && value !== null && (levels === 0 || Object.values(value).some((field) => isDeeper(field, levels - 1)));
+}
+
+/** The first number that JavaScript cannot hold: an integer, as ids often are, which the API would keep, or one that is too large. */
+function roundedNumber(text: string): string | undefined {
+  // Texts are skipped as a whole.
+  for (const [token] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g)) {
+    if (token.startsWith('"')) continue;
+    const value = Number(token);
+    if (!Number.isFinite(value) || (/^-?\d{16,}$/.test(token) && BigInt(token) !== BigInt(value))) return token;
+  }
+  return undefined;
+}
+
 export async function jsonFrom(word: string, name: string, terminal: Terminal, command: Command): Promise<unknown> {
   const wrong = (message: string) => new UsageError(`${name}: ${message}`, command);
   const parse = (text: string, where: string) => {
     try {
-      return JSON.parse(text) as unknown;
+      return parsedJson(text, where === "it" ? `; write it as '{"name": "Ada"}', as @file, or as - for standard input` : "");
     } catch (error) {
-      const how = where === "it" ? `; write it as '{"name": "Ada"}', as @file, or as - for standard input` : "";
-      throw wrong(`${where} is not JSON: ${(error as Error).message}${how}`);
+      throw wrong(`${where} ${(error as Error).message}`);
     }
   };
   if (word === "-") {

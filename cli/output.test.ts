@@ -49,6 +49,16 @@ test("a file that is no export of a run is refused with the command that writes 
   }
 });
 
+test("JSON has the value that it had, without characters that could control a terminal", () => {
+  const value = { "a\u009b2J": "\u001b[2J \u202e \u0085 \ufeff\n", b: [1, null] };
+  for (const print of ["rawJson", "jsonLine"] as const) {
+    const terminal = testTerminal();
+    makeOutput(terminal, {}, true)[print](value);
+    assert.deepEqual(JSON.parse(terminal.out), value);
+    assert.match(terminal.out, /^[\n\x20-\x7e]*$/);
+  }
+});
+
 test("what ended a run, and how it can go on; a command does not name itself", () => {
   const run = { id: "r1", status: "failed", error: { code: "http_500", message: "no" } } as Run;
   const output = makeOutput(testTerminal(), {}, false);

@@ -3,7 +3,7 @@ import { colours, isColoured, type Colours } from "./colours.ts";
 import { isoTimes } from "./iso_times.ts";
 import { table, type Cell, type Column } from "./table.ts";
 import type { Terminal } from "./terminal.ts";
-import { escaped } from "./terminal_text.ts";
+import { escaped, jsonText } from "./terminal_text.ts";
 
 /** Wide enough for every table: a pipe has no width, and `grep` should find whole values. */
 const UNLIMITED = 10_000;
@@ -45,7 +45,7 @@ export function makeOutput(terminal: Terminal, environment: Record<string, strin
   const width = terminal.isOutputTerminal ? terminal.columns() : UNLIMITED;
   const text = (lines: readonly string[]) => lines.map((line) => `${line}\n`).join("");
   const print = (...lines: string[]) => terminal.write(text(lines));
-  const rawJson = (value: unknown) => print(JSON.stringify(value ?? null, null, 2));
+  const rawJson = (value: unknown) => print(jsonText(value, 2));
   // npm says so to what it runs.
   const program = environment["npm_command"] === "exec" ? "npx curfew" : "curfew";
   return {
@@ -55,7 +55,7 @@ export function makeOutput(terminal: Terminal, environment: Record<string, strin
     width,
     json: (value) => rawJson(isoTimes(value)),
     rawJson,
-    jsonLine: (value) => print(JSON.stringify(isoTimes(value))),
+    jsonLine: (value) => print(jsonText(isoTimes(value))),
     lines: print,
     table: (columns, rows) => print(...table(columns, rows, width, painted.bold)),
     note: (...lines) => {

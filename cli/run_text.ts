@@ -3,7 +3,7 @@ import type { Client, ResumeOptions, Run } from "../client/index.ts";
 import { statusPaint } from "./colours.ts";
 import { formatShort } from "./durations.ts";
 import type { Output } from "./output.ts";
-import { escaped, escapedLines } from "./terminal_text.ts";
+import { escaped, escapedLines, jsonText } from "./terminal_text.ts";
 
 /** Longer outputs are cut for people; `--json` has them whole. */
 const LINES_MAX = 40;
@@ -41,9 +41,9 @@ export function outcomeLines(run: Run, ways: ResumeOptions | undefined, output: 
   }
 }
 
-/** JSON on several lines. JSON itself escapes control characters below space; the others are escaped here. */
+/** JSON on several lines. */
 export function jsonLines(value: unknown, whole: string, dim: (text: string) => string): string[] {
-  const lines = (JSON.stringify(value, null, 2) ?? "null").split("\n").map(escaped);
+  const lines = jsonText(value, 2).split("\n");
   if (lines.length <= LINES_MAX) return lines;
   return [...lines.slice(0, LINES_MAX), dim(`... ${lines.length - LINES_MAX} more lines: ${whole}`)];
 }

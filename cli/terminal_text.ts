@@ -9,6 +9,12 @@ export function escaped(text: string): string {
   return text.replace(UNSAFE, (character) => NAMES[character] ?? `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }
 
+/** JSON on one line, or with `indent` on several. It has the same value, and characters that could control the terminal are escaped. */
+export function jsonText(value: unknown, indent = 0): string {
+  // JSON itself escapes those below space, except for the line breaks that it adds.
+  return (JSON.stringify(value, null, indent) ?? "null").split("\n").map(escaped).join("\n");
+}
+
 /** The same for text of several lines, as prompts and messages are: line breaks stay. */
 export function escapedLines(text: string): string[] {
   return text.replaceAll("\r\n", "\n").split("\n").map(escaped);
@@ -19,6 +25,9 @@ const WIDE =
 const COMBINING = /^[\p{Mn}\p{Me}\ufe0f]$/u;
 const SEQUENCE = /\x1b\[[0-9;]*m/g;
 
+/** What another program printed: wrangler colours some texts also in a file or a pipe. */
+export const withoutColours = (text: string): string => text.replace(SEQUENCE, "");
+
 function characterWidth(character: string): number {
   if (COMBINING.test(character)) return 0;
   return WIDE.test(character) ? 2 : 1;
@@ -26,7 +35,7 @@ function characterWidth(character: string): number {
 
 /** The columns that a text takes; colours take none. */
 export function widthOf(text: string): number {
-  const plain = text.replace(SEQUENCE, "");
+  const plain = withoutColours(text);
   // The usual case needs no look at each character.
   if (/^[\x20-\x7e]*$/.test(plain)) return plain.length;
   let width = 0;

@@ -1,5 +1,5 @@
 // Sends requests: credential, deadline, repetition, and what an answer means.
-import { ConnectionError, CurfewError, errorOf, UnexpectedResponseError } from "./errors.ts";
+import { ConnectionError, CurfewError, errorOf, InvalidError, UnexpectedResponseError } from "./errors.ts";
 import type { CurfewBinding } from "./binding.ts";
 import type { AnyRequest } from "./types.ts";
 
@@ -196,8 +196,8 @@ function retryAfterOf(response: Response): number | undefined {
 const pathOf = (path: string, values: Record<string, string | number> = {}): string =>
   path.replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = String(values[name] ?? "");
-    // An URL would lose these, and the request would reach another path.
-    if (/^\.{0,2}$/.test(value)) throw new TypeError(`${name} is ${JSON.stringify(values[name])}: it must have a value that is no dot`);
+    // An URL would lose these, and the request would reach another path. Curfew would answer with this, too.
+    if (/^\.{0,2}$/.test(value)) throw new InvalidError(400, { code: "invalid_request", message: `${name} is ${JSON.stringify(values[name])}: it must have a value that is no dot` });
     return encodeURIComponent(value);
   });
 

@@ -1,15 +1,15 @@
 // `curfew dev`: Curfew on this machine, with the documents of the project, which are stored again when they change.
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
 import { createClient, type Client } from "../../client/index.ts";
 import { UsageError, type Flags } from "../arguments.ts";
 import type { Command, Invocation } from "../command.ts";
-import { addressOf } from "../connection.ts";
+import { addressOf, tokenOf } from "../connection.ts";
 import type { FileDocument } from "../documents.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
 import { ProjectDocuments } from "../local/project_documents.ts";
-import { logFile, startLocal, type LocalServer } from "../local/server.ts";
+import { logFile, makeStore, startLocal, type LocalServer } from "../local/server.ts";
 import { commandFor, type Output } from "../output.ts";
 import { packageRoot } from "../package_root.ts";
 import { startWords } from "../start_words.ts";
@@ -37,6 +37,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
   if (flags.has("logs") && output.isJson) throw new UsageError("--logs and --json exclude each other: standard output would hold both", dev);
   const configuration = configurationOf(flags);
   const documents = documentsIn(flags, configuration.isProject);
+  const token = tokenOf(flags, environment);
   const persistTo = resolve(flags.text("persist") ?? ".curfew");
   const interruption = new AbortController();
   const { signal } = interruption;
@@ -47,7 +48,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
   try {
     const startedAt = terminal.now();
     const starting = startLocal({
-      configuration: configuration.file,
+      configuration: configuration.isProject ? configuration.file : packagedConfiguration(persistTo),
       port: flags.whole("port", 0, 65_535) ?? PORT,
       persistTo,
       showsLogs: flags.has("logs"),
@@ -59,7 +60,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
       throw error instanceof CommandError ? error : new CommandError(error.message);
     });
     if (server === undefined) return EXIT.ok;
-    const client = createClient({ url: server.url, token: environment["CURFEW_TOKEN"] || undefined });
+    const client = createClient({ url: server.url, token });
     output.note(`Curfew runs on ${server.url} (${((terminal.now() - startedAt) / 1_000).toFixed(1)} s)`);
     const over = Promise.race([interrupted, server.ended]).catch((error: Error) => {
       throw new CommandError(error.message);
@@ -89,6 +90,22 @@ export function configurationOf(flags: Flags): { file: string; isProject: boolea
   if (named !== undefined && !existsSync(named)) throw new UsageError(`--config: there is no file ${named}`);
   const file = named ?? CONFIGURATIONS.find((name) => existsSync(name));
   return file === undefined ? { file: join(packageRoot, "wrangler.toml"), isProject: false } : { file: resolve(file), isProject: true };
+}
+
+/**
+ * That of the package, beside what is stored: wrangler writes into the directory of its configuration, and the one of the package may belong
+ * to another user.
+ */
+function packagedConfiguration(persistTo: string): string {
+  const file = join(packageRoot, "wrangler.toml");
+  // In a checkout it has a build command, which needs its place.
+  if (existsSync(join(packageRoot, "cli", "main.ts"))) return file;
+  const text = readFileSync(file, "utf8").replace(/^(main|directory|migrations_dir) = "(.*)"$/gm, (_, name, path) => `${name} = ${JSON.stringify(join(packageRoot, path))}`);
+  const copy = join(persistTo, "wrangler.toml");
+  makeStore(persistTo);
+  // A server that runs starts again when its configuration is written.
+  if (!existsSync(copy) || readFileSync(copy, "utf8") !== text) writeFileSync(copy, text);
+  return copy;
 }
 
 /** A directory, or the one example where there is no project. */

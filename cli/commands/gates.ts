@@ -6,7 +6,7 @@ import { formatDuration, formatLeft, formatMoment, parseDuration } from "../dura
 import { EXIT, type ExitCode } from "../exit_codes.ts";
 import { CommandError } from "../failures.ts";
 import { undecided } from "../gate_policies.ts";
-import { jsonFrom } from "../json_input.ts";
+import { jsonFrom, parsedJson } from "../json_input.ts";
 import type { Output } from "../output.ts";
 import { escaped, escapedLines, wrapped } from "../terminal_text.ts";
 import { AS, optional, printChanged } from "./controls.ts";
@@ -171,9 +171,9 @@ function durationOf(line: string): string | Error {
 
 function parsed(line: string): { value: unknown } | Error {
   try {
-    return { value: JSON.parse(line) };
+    return { value: parsedJson(line) };
   } catch (error) {
-    return error as Error;
+    return new Error(`it ${(error as Error).message}`);
   }
 }
 

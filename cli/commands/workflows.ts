@@ -2,7 +2,7 @@
 import type { Command, Invocation } from "../command.ts";
 import { formatMoment } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit_codes.ts";
-import { escaped } from "../terminal_text.ts";
+import { escaped, jsonText } from "../terminal_text.ts";
 import { optional } from "./controls.ts";
 import { all } from "./watch.ts";
 
@@ -48,6 +48,6 @@ async function showWorkflow({ words, flags, output, terminal, client }: Invocati
   // Beside the document, which may go into a file.
   const { id, version, created_at, created_by } = stored;
   output.note(escaped(`${id} v${version}, stored ${formatMoment(created_at, terminal.now())}${created_by === undefined ? "" : ` by ${created_by}`}`));
-  output.lines(...JSON.stringify(stored.document, null, 2).split("\n").map(escaped));
+  output.lines(jsonText(stored.document, 2));
   return EXIT.ok;
 }

@@ -2,6 +2,8 @@
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
+import { CommandError } from "../failures.ts";
+import { withoutColours } from "../terminal_text.ts";
 import { node22 } from "./node22.ts";
 import { killWrangler, runWrangler, spawnWrangler, STOPPED_WITHIN_MS, wranglerIn } from "./wrangler.ts";
 
@@ -39,6 +41,17 @@ export interface LocalServer {
 /** The output of wrangler and of the Worker, of the last start. */
 export const logFile = (persistTo: string): string => join(persistTo, "dev.log");
 
+/** The directory where everything is stored. */
+export function makeStore(persistTo: string): void {
+  try {
+    mkdirSync(persistTo, { recursive: true });
+    // It holds data of runs, and belongs into no repository.
+    writeFileSync(join(persistTo, ".gitignore"), "*\n");
+  } catch (error) {
+    throw new CommandError(`${persistTo} is no directory that can be written: ${(error as Error).message}`, { next: "choose where everything is stored with --persist <directory>" });
+  }
+}
+
 /** Resolves when it answers. Its processes have ended when it rejects. */
 export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const { configuration, persistTo, note, signal = new AbortController().signal } = options;
@@ -47,9 +60,7 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const url = `http://localhost:${port}`;
   const directory = dirname(configuration);
   const wrangler = wranglerIn(directory, await node22(note, signal), { WRANGLER_LOG_PATH: join(persistTo, "logs") });
-  mkdirSync(persistTo, { recursive: true });
-  // It holds data of runs, and belongs into no repository.
-  writeFileSync(join(persistTo, ".gitignore"), "*\n");
+  makeStore(persistTo);
   const lock = lockOf(persistTo);
   const hold = (server?: number) => {
     // A reader never finds half of it.
@@ -73,10 +84,10 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], { stdio: descriptor ?? "inherit", isGroup: true });
   hold(child.pid);
   if (descriptor !== undefined) closeSync(descriptor);
+  const failure = (what: string) => new Error(`${what}\n${descriptor === undefined ? "" : withoutColours(readFileSync(log, "utf8")).slice(-TAIL_CHARACTERS)}`.trimEnd());
   const ended = new Promise<never>((_, reject) => {
     child.on("error", reject);
-    const tail = () => (descriptor === undefined ? "" : readFileSync(log, "utf8").slice(-TAIL_CHARACTERS));
-    child.on("close", (code) => reject(new Error(`wrangler dev ended (exit code ${code})\n${tail()}`.trimEnd())));
+    child.on("close", (code) => reject(failure(`wrangler dev ended (exit code ${code})`)));
   });
   // It may reject before it is awaited.
   ended.catch(() => {});
@@ -91,7 +102,9 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
     clearTimeout(deadline);
   };
   try {
-    await Promise.race([answers(url, signal), ended, abortOf(signal)]);
+    const isReady = await Promise.race([answers(url, signal), ended, abortOf(signal)]);
+    // Wrangler may have refused something and wait for a change of it.
+    if (!isReady) throw failure(`${url}/healthz did not answer within ${READY_WITHIN_MS / 1_000} s`);
   } catch (error) {
     await stop();
     throw error;
@@ -167,14 +180,15 @@ function freePort(wanted: number): Promise<number> {
   });
 }
 
-async function answers(url: string, stopped: AbortSignal): Promise<void> {
+/** Whether it answered in time. */
+async function answers(url: string, stopped: AbortSignal): Promise<boolean> {
   const deadline = Date.now() + READY_WITHIN_MS;
   while (Date.now() < deadline && !stopped.aborted) {
     const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
-    if (response?.ok) return;
+    if (response?.ok) return true;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
-  throw new Error(`${url}/healthz did not answer within ${READY_WITHIN_MS / 1000} s`);
+  return false;
 }
 
 const abortOf = (signal: AbortSignal): Promise<never> => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));

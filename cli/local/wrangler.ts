@@ -2,6 +2,7 @@
 import { spawn, type ChildProcess } from "node:child_process";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { withoutColours } from "../terminal_text.ts";
 
 export interface Wrangler {
   node: string;
@@ -83,7 +84,7 @@ export function runWrangler(wrangler: Wrangler, args: string[], { isQuiet = fals
     child.on("error", reject);
     child.on("close", (code, signal) => {
       if (code === 0) resolve();
-      else reject(new Error(`wrangler ${args.slice(0, 3).join(" ")} failed (${signal ?? `exit code ${code}`})\n${text}`.trimEnd()));
+      else reject(new Error(`wrangler ${args.slice(0, 3).join(" ")} failed (${signal ?? `exit code ${code}`})\n${withoutColours(text)}`.trimEnd()));
     });
   });
 }

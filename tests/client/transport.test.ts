@@ -254,7 +254,11 @@ test("values of a path are encoded, and one that would change the path is refuse
   answers = [{}];
   await client.run("r~1/../x y");
   assert.equal(seen[0]!.line, "GET /v1/runs/r~1%2F..%2Fx%20y");
-  for (const id of ["", ".", ".."]) await assert.rejects(client.run(id), { message: `run_id is ${JSON.stringify(id)}: it must have a value that is no dot` });
+  for (const id of ["", ".", ".."]) {
+    const error = await thrown(client.run(id));
+    assert.ok(error instanceof InvalidError, String(error));
+    assert.deepEqual([error.code, error.message], ["invalid_request", `run_id is ${JSON.stringify(id)}: it must have a value that is no dot`]);
+  }
   assert.equal(seen.length, 1);
 });
 
