@@ -23,6 +23,9 @@ export class CommandError extends Error {
   }
 }
 
+/** Whether it has a message for people. Anything else is a bug of the command line, or follows from an answer that is not Curfew's. */
+export const isExpected = (error: unknown): boolean => error instanceof UsageError || error instanceof CommandError || error instanceof CurfewError;
+
 /** Prints it and returns the exit code. An error that no command expects is a bug and is thrown again. */
 export function report(error: unknown, output: Output, address: string): ExitCode {
   if (error instanceof UsageError) {
@@ -79,7 +82,9 @@ export function detailLines({ details, message }: Parts): string[] {
     // The message has the known names of a query already.
     return "known" in fields ? [] : [`  ${inOneLine(fields)}`];
   }
-  const lines = details.map((detail: Record<string, unknown>) => {
+  const lines = details.map((detail: Record<string, unknown> | null) => {
+    // One of a later version.
+    if (typeof detail !== "object" || detail === null) return `  ${inOneLine(detail)}`;
     const place = detail["pointer"] ?? [detail["node_id"], detail["token_id"]].filter((part) => typeof part === "string").join(" ");
     const text = [place === "" ? "/" : place, detail["message"] ?? detail["reason"]].filter((part) => part !== undefined);
     return `  ${text.map(inOneLine).join(": ")}`;

@@ -1,6 +1,8 @@
 // Commands to copy, and what an error says to do next.
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -30,6 +32,24 @@ test("errors say what to do next, in the words of the caller", async () => {
   assert.deepEqual([unreachable[0], /start it with `curfew dev`/.test(unreachable[1])], [6, true], unreachable[1]);
   const undecided = await errorsOf(["decide", "r1", "approve"]);
   assert.deepEqual([undecided[0], /`curfew inbox --run r1` lists the choices/.test(undecided[1])], [2, true], undecided[1]);
+});
+
+test("another service that answers with JSON of its own is no bug of the command line", async () => {
+  let answer = "";
+  const service = createServer((_, response) => response.end(answer));
+  await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  try {
+    for (answer of ["{}", "null", '{"ok": true}']) {
+      for (const line of [["runs"], ["run", "r"], ["inbox"], ["workflows"], ["start", "hello"], ["decide", "r", "g1", "yes"]]) {
+        const [code, errors] = await errorsOf([...line, "--url", url]);
+        assert.equal(code, 6, errors);
+        assert.equal(errors, `curfew: what answers at ${url} is not Curfew\nstart Curfew with \`curfew dev\`, or set CURFEW_URL (or --url) to the address of your deployment\n`);
+      }
+    }
+  } finally {
+    await new Promise((resolve) => service.close(resolve));
+  }
 });
 
 test("a file that is no export of a run is refused with the command that writes one", async () => {

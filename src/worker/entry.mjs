@@ -185,7 +185,8 @@ export default class Entry extends WorkerEntrypoint {
 
 /**
  * What Workers of the account bind. The default entry point has the same methods, but `wrangler dev` puts a proxy before that of a Worker
- * with assets, which loses the name of the caller and what is thrown. Here `fetch` needs no token, either.
+ * with assets, which loses the name of the caller. Here `fetch` needs no token, either. What `create` throws loses its code between two
+ * `wrangler dev` all the same; the message has it.
  */
 export class Api extends Entry {
   /** @param {Request} request */
