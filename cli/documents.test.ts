@@ -34,6 +34,12 @@ test("modules are imported and stored as their JSON", async () => {
   assert.deepEqual(await kindsOf(file("m.ts", `const id: string = "typed"; export default { id, nodes: [] as unknown[] };`)), ["workflows typed"]);
 });
 
+test("a module may leave a timer or a connection open", async () => {
+  const startedAt = performance.now();
+  assert.deepEqual(await kindsOf(file("open.mjs", "setInterval(() => {}, 1_000); export default { id: 'open', nodes: [] };")), ["workflows open"]);
+  assert.ok(performance.now() - startedAt < 20_000, "it is not waited for");
+});
+
 test("what a module imports is reported, also of a module that fails, without packages", async () => {
   const lib = file("lib.mjs", "export const id = 'm';");
   file("broken.mjs", "export const x = ;");
@@ -59,6 +65,9 @@ for (const [name, content, message] of [
   ["nested.json", [[1]], /nested.json, item 0 is no document, but a list/],
   ["large.json", `{"id": "x", "nodes": [], "description": "${"x".repeat(1_048_576)}"}`, /has 10486\d\d bytes; the API takes 1 MiB/],
   ["no-default.mjs", "export const x = 1;", /has no default export/],
+  ["exit.mjs", "process.exit(0); export default { id: 'x', nodes: [] };", /exit\.mjs cannot be imported: it ended the process$/],
+  ["exit-3.mjs", "process.exit(3); export default { id: 'x', nodes: [] };", /exit-3\.mjs cannot be imported: its process ended \(exit code 3\)$/],
+  ["big.mjs", "export default { id: 'x', nodes: [10n] };", /big\.mjs cannot be imported: Do not know how to serialize a BigInt$/],
   ["function.mjs", "export default () => {};", /is no document, but a function/],
   ["throws.mjs", "throw new Error('at the top');", /cannot be imported: at the top/],
 ] as const) {

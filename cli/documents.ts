@@ -1,5 +1,5 @@
 // Documents of files: which kind each is, and in which order they are stored. A parent is refused as long as its children are missing.
-import { execFile } from "node:child_process";
+import { execFile, type ExecFileException } from "node:child_process";
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -91,13 +91,16 @@ const IMPORTING = `
   let result;
   try {
     const { default: value } = await import(process.argv[1]);
+    // Fails here for what is no JSON.
+    JSON.stringify(value);
     result = { value, type: typeof value };
   } catch (error) {
-    const place = /(file:[^\\s)]+:\\d+)/.exec(error?.stack)?.[1];
+    const place = /(file:(?!\\S*\\[eval)[^\\s)]+:\\d+)/.exec(error?.stack)?.[1];
     result = { error: error?.message ?? String(error), place };
   }
   imports.delete(process.argv[1]);
-  process.stdout.write("\\n" + JSON.stringify({ ...result, imports: [...imports] }));`;
+  // A timer or a connection of the module would keep the process alive.
+  process.stdout.write("\\n" + JSON.stringify({ ...result, imports: [...imports] }), () => process.exit());`;
 
 interface Imported {
   value?: unknown;
@@ -111,11 +114,15 @@ interface Imported {
 async function defaultExport(file: string, { note = () => {}, onImport = () => {} }: ReadOptions): Promise<unknown> {
   const node = await node22(note);
   const args = ["--disable-warning=ExperimentalWarning", "--input-type=module", "--eval", IMPORTING, pathToFileURL(resolve(file)).href];
-  const { stdout } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: Error & { stderr?: string }) => {
-    throw new CommandError(`${file} cannot be imported: ${error.stderr?.trim() || error.message}`);
+  const { stdout } = await promisify(execFile)(node, args, { maxBuffer: 16 * BYTES_MAX, timeout: IMPORTED_WITHIN_MS }).catch((error: ExecFileException) => {
+    // The message of the error is the whole program.
+    const reason = error.killed ? `it did not end within ${IMPORTED_WITHIN_MS / 1_000} s, or printed too much` : error.stderr?.trim() || `its process ended (exit code ${error.code})`;
+    throw new CommandError(`${file} cannot be imported: ${reason}`);
   });
   // The module may print, too.
-  const result = JSON.parse(stdout.slice(stdout.lastIndexOf("\n") + 1)) as Imported;
+  const last = stdout.slice(stdout.lastIndexOf("\n") + 1);
+  if (!last.startsWith("{")) throw new CommandError(`${file} cannot be imported: it ended the process`);
+  const result = JSON.parse(last) as Imported;
   for (const url of result.imports) onImport(fileURLToPath(url));
   if (result.error !== undefined) throw new CommandError(`${file} cannot be imported: ${result.error}${result.place ? ` (${fileURLToPath(result.place)})` : ""}`);
   if (result.type === "undefined") throw new NoDocumentError(`${file} has no default export; write \`export default defineWorkflow({...})\``);
