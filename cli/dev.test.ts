@@ -2,7 +2,8 @@
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -38,7 +39,7 @@ const moments: [name: string, hasCome: () => boolean][] = [
 
 function startDev(...flags: string[]) {
   const main = fileURLToPath(new URL("main.ts", import.meta.url));
-  const args = ["--disable-warning=ExperimentalWarning", main, "dev", "--port", "0", ...flags];
+  const args = ["--disable-warning=ExperimentalWarning", main, "dev", ...(flags.includes("--port") ? [] : ["--port", "0"]), ...flags];
   const env = { ...process.env, WRANGLER_REGISTRY_PATH: join(directory, "registry") };
   const dev = spawn(process.execPath, args, { cwd: directory, env, stdio: ["ignore", "pipe", "pipe"] });
   const running = { dev, printed: "", closed: once(dev, "close") };
@@ -118,6 +119,24 @@ for (const [how, signal] of [["is killed", "SIGKILL"], ["ends in order", "SIGINT
   });
 }
 
+test("of several that start at once in one directory one runs, and the others are refused", async () => {
+  rmSync(join(directory, ".curfew"), { recursive: true, force: true });
+  const all = Array.from({ length: 4 }, () => startDev());
+  try {
+    const ended: string[] = [];
+    for (const running of all) void running.closed.then(() => ended.push(running.printed));
+    await until("the others to be refused", () => ended.length >= all.length - 1, 60_000);
+    const one = all.find(({ dev }) => dev.exitCode === null);
+    assert.ok(one, ended.join("\n"));
+    for (const printed of ended) assert.match(printed, new RegExp(`is used by process ${one.dev.pid} `));
+    one.dev.kill("SIGINT");
+    assert.deepEqual(await one.closed, [0, null]);
+    assert.deepEqual(readdirSync(join(directory, ".curfew")).filter((name) => name.startsWith("dev.lock")), []);
+  } finally {
+    for (const { dev } of all) dev.kill("SIGKILL");
+  }
+});
+
 test("a Worker that cannot be built ends it with the reason, without the colours of wrangler", async () => {
   rmSync(join(directory, ".curfew"), { recursive: true, force: true });
   writeFileSync(join(directory, "broken.mjs"), "export default oh no;");
@@ -130,6 +149,26 @@ test("a Worker that cannot be built ends it with the reason, without the colours
     assert.doesNotMatch(running.printed, /\x1b|u001b/);
   } finally {
     running.dev.kill("SIGKILL");
+  }
+});
+
+test("a port of another process is refused, also one at the other localhost", async (t) => {
+  for (const host of ["127.0.0.1", "::1"]) {
+    const other = createServer();
+    try {
+      const [failure] = await Promise.race([once(other.listen(0, host), "listening"), once(other, "error")]);
+      if (failure !== undefined) {
+        t.diagnostic(`this machine has no ${host}`);
+        continue;
+      }
+      const { port } = other.address() as AddressInfo;
+      const running = startDev("--port", String(port));
+      const [code] = await running.closed;
+      assert.equal(code, 1);
+      assert.equal(running.printed, `curfew: port ${port} is in use: stop the process that uses it, or choose another with --port\n`);
+    } finally {
+      other.close();
+    }
   }
 });
 

@@ -1,5 +1,5 @@
 // Curfew on this machine: the local database with its migrations, `wrangler dev`, and the sweep that `wrangler dev` does not trigger.
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, linkSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { CommandError } from "../failures.ts";
@@ -62,13 +62,16 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const wrangler = wranglerIn(directory, await node22(note, signal), { WRANGLER_LOG_PATH: join(persistTo, "logs") });
   makeStore(persistTo);
   const lock = lockOf(persistTo);
-  const hold = (server?: number) => {
-    // A reader never finds half of it.
-    writeFileSync(`${lock}.new`, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
-    renameSync(`${lock}.new`, lock);
-  };
+  // A reader never finds half of it.
+  const written = `${lock}.${process.pid}`;
+  const write = (server?: number) => writeFileSync(written, JSON.stringify({ pid: process.pid, server, url } satisfies Lock));
   const release = () => rmSync(lock, { force: true });
-  hold();
+  write();
+  try {
+    await take(persistTo, written, note, signal);
+  } finally {
+    rmSync(written, { force: true });
+  }
   const storage = ["--persist-to", persistTo, "-c", configuration];
   try {
     await runWrangler(wrangler, ["d1", "migrations", "apply", "DB", "--local", ...storage], { isQuiet: true, signal });
@@ -82,7 +85,8 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const log = logFile(persistTo);
   const descriptor = options.showsLogs ? undefined : openSync(log, "w");
   const child = spawnWrangler(wrangler, ["dev", ...storage, ...network, ...variables], { stdio: descriptor ?? "inherit", isGroup: true });
-  hold(child.pid);
+  write(child.pid);
+  renameSync(written, lock);
   if (descriptor !== undefined) closeSync(descriptor);
   const failure = (what: string) => new Error(`${what}\n${descriptor === undefined ? "" : withoutColours(readFileSync(log, "utf8")).slice(-TAIL_CHARACTERS)}`.trimEnd());
   const ended = new Promise<never>((_, reject) => {
@@ -138,6 +142,21 @@ async function waitUntilUnused(persistTo: string, note: (line: string) => void, 
   }
 }
 
+/** Puts `written` in the place of the lock, where there is none or that of a server which has ended. Of several at once only one can. */
+async function take(persistTo: string, written: string, note: (line: string) => void, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    await waitUntilUnused(persistTo, note, signal);
+    rmSync(lockOf(persistTo), { force: true });
+    try {
+      // Unlike a rename it does not replace what is there.
+      return linkSync(written, lockOf(persistTo));
+    } catch (error) {
+      // A file system without links.
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") return renameSync(written, lockOf(persistTo));
+    }
+  }
+}
+
 function lockIn(persistTo: string): Partial<Lock> {
   try {
     return JSON.parse(readFileSync(lockOf(persistTo), "utf8")) as Lock;
@@ -169,13 +188,26 @@ function developmentVariables(directory: string, url: string, more: Record<strin
   return Object.fromEntries(Object.entries(all).filter(([name]) => !new RegExp(`^${name}\\s*=`, "m").test(written)));
 }
 
-function freePort(wanted: number): Promise<number> {
+async function freePort(wanted: number): Promise<number> {
+  const port = await listened(wanted, "127.0.0.1");
+  // A process there would get what is sent to localhost.
+  await listened(port, "::1").catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "EADDRINUSE") throw error;
+  });
+  return port;
+}
+
+/** The port of a server that has ended again. */
+function listened(port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const probe = createServer();
-    probe.on("error", () => reject(new Error(`port ${wanted} is in use: stop the process that uses it, or choose another with --port`)));
-    probe.listen(wanted, "127.0.0.1", () => {
+    probe.on("error", ({ code }: NodeJS.ErrnoException) => {
+      const problem = code === "EADDRINUSE" ? "is in use: stop the process that uses it, or choose" : `cannot be used (${code}): choose`;
+      reject(Object.assign(new Error(`port ${port} ${problem} another with --port`), { code }));
+    });
+    probe.listen(port, host, () => {
       const address = probe.address();
-      probe.close(() => resolve(typeof address === "object" && address ? address.port : wanted));
+      probe.close(() => resolve(typeof address === "object" && address ? address.port : port));
     });
   });
 }
