@@ -111,6 +111,10 @@ for (const [how, signal] of [["is killed", "SIGKILL"], ["ends in order", "SIGINT
       const [wrangler] = execFileSync("pgrep", ["-P", String(server)], { encoding: "utf8" }).split("\n");
       process.kill(Number(wrangler), "SIGSTOP");
       dev.kill(signal);
+      if (signal === "SIGINT") {
+        await until("the lock to go", () => !existsSync(lock), 15_000);
+        assert.equal(isAlive(server), false, "the next one would find the files in use");
+      }
       await closed;
       await until("the end of its group", () => !isAlive(-server), 15_000);
     } finally {

@@ -98,12 +98,14 @@ export async function startLocal(options: LocalOptions): Promise<LocalServer> {
   const sweep = setInterval(() => void fetch(`${url}/cdn-cgi/local/scheduled`, { signal: AbortSignal.timeout(SWEEP_EVERY_MS) }).catch(() => {}), SWEEP_EVERY_MS);
   const stop = async (): Promise<void> => {
     clearInterval(sweep);
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill("SIGTERM");
+      const deadline = setTimeout(() => killWrangler(child), STOPPED_WITHIN_MS);
+      await ended.catch(() => {});
+      clearTimeout(deadline);
+    }
+    // Not before: the next server would find the files in use.
     release();
-    if (child.exitCode !== null || child.signalCode !== null) return;
-    child.kill("SIGTERM");
-    const deadline = setTimeout(() => killWrangler(child), STOPPED_WITHIN_MS);
-    await ended.catch(() => {});
-    clearTimeout(deadline);
   };
   try {
     const isReady = await Promise.race([answers(url, signal), ended, abortOf(signal)]);
