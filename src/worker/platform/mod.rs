@@ -44,6 +44,10 @@ pub fn random() -> f64 {
 /// A binding of the Worker, if it has a function named `method`.
 fn binding<T: JsCast>(env: &worker::Env, name: &str, method: &str) -> Option<T> {
     let binding = js_sys::Reflect::get(env, &name.into()).ok()?;
+    // Each request asks for some that most deployments do not have. To look into nothing throws, which a development build logs.
+    if binding.is_null_or_undefined() {
+        return None;
+    }
     let method = js_sys::Reflect::get(&binding, &method.into()).ok()?;
     method.is_function().then(|| binding.unchecked_into())
 }
