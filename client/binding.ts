@@ -1,5 +1,5 @@
 // The types of a service binding to Curfew, for the environment of a Worker: `interface Env { CURFEW: CurfewBinding }`.
-/// <reference lib="esnext.disposable" />
+/// <reference lib="esnext.disposable" preserve="true" />
 import type { BodyOf, Run, StartBody } from "./types.ts";
 
 /** A run as it is reached over the binding. */

@@ -73,6 +73,22 @@ test("a project is laid out, type-checks, passes its test, is accepted by wrangl
   });
 });
 
+test("its types need no library that is not named, and a declaration can name them", async () => {
+  const program = `
+    import { choice, createClient, defineWorkflow, type CurfewBinding } from "curfew/client";
+    import { loadEngineSync } from "curfew/engine";
+    import { curfewTest } from "curfew/testing";
+    import { Api } from "curfew/worker";
+    export const yes = choice("ask", "yes");
+    export const pause = defineWorkflow({ id: "pause", nodes: [{ id: "ask", gate: { choices: ["yes", "no"] } }] });
+    export const kit = curfewTest({ workflow: pause });
+    export const client = (binding: CurfewBinding) => createClient({ binding });
+    export const others = [loadEngineSync, Api];`;
+  writeFileSync(join(project.directory, "exported.mts"), program);
+  const options = ["--ignoreConfig", "--declaration", "--strict", "--skipLibCheck", "false", "--target", "es2022", "--lib", "es2022,dom", "--module", "nodenext", "--types", "", "--outDir", "out"];
+  await project.call(join(project.directory, "node_modules", ".bin", "tsc"), ...options, "exported.mts");
+});
+
 test("a Worker under a wrangler dev of its own calls the project's Curfew, and is called by it", async () => {
   // Both configurations as people copy them: a line of the project's wrangler.toml, and the binding that stands there as a comment.
   const configuration = inProject("wrangler.toml");
