@@ -104,7 +104,8 @@ function causeOf(error: Error): string {
   return cause?.cause?.code ?? cause?.cause?.message ?? cause?.message ?? error.message;
 }
 
-function nextSteps(error: CurfewError, { command, program }: Output): string[] {
+/** What to do about a refusal. */
+export function nextSteps(error: CurfewError, { command, program }: Pick<Output, "command" | "program">): string[] {
   switch (error.code) {
     case "connection_lost":
       return [`start it with \`${program} dev\`, or set CURFEW_URL (or --url) to the address of your deployment`];

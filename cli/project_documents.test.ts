@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { InvalidError, type Client } from "../client/index.ts";
+import { AuthError, InvalidError, type Client } from "../client/index.ts";
 import { until } from "../tests/workerd/poll.ts";
 import { ProjectDocuments } from "./local/project_documents.ts";
 import { makeOutput } from "./output.ts";
@@ -25,7 +25,8 @@ function project(files: Record<string, string>) {
   };
   for (const [name, text] of Object.entries(files)) write(name, text);
   const catalogue = new Map<string, string[]>();
-  const put = async (_: string, document: { id: string; isRefused?: boolean }) => {
+  const put = async (_: string, document: { id: string; isRefused?: boolean; needsToken?: boolean }) => {
+    if (document.needsToken) throw new AuthError(401, { code: "unauthorized", message: "send a token" });
     if (document.isRefused) throw new InvalidError(400, { code: "invalid_document", message: "no" });
     const versions = catalogue.get(document.id) ?? [];
     const text = JSON.stringify(document);
@@ -84,6 +85,12 @@ test("a document that has not changed is not printed again, a refused one and it
   write("workflows/b.json", `{"id": "b", "nodes": []}`);
   await documents.store();
   assert.equal(printed(), "stored workflow b v1\n");
+});
+
+test("where a token is missing it says so", async () => {
+  const { documents, printed } = project({ "workflows/a.json": `{"id": "a", "nodes": [], "needsToken": true}` });
+  await documents.store();
+  assert.match(printed(), /^refused workflow a \(.*a\.json\): send a token\n  set CURFEW_TOKEN \(or --token\) to a token of this deployment\n$/);
 });
 
 test("a module without a document that no other one imports is reported", async () => {

@@ -1,9 +1,9 @@
 // The documents of a project: stored when `curfew dev` starts, and again when one of their files changes, or one that they import.
 import { existsSync, readdirSync, realpathSync, statSync, watch, type FSWatcher } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
-import { CurfewError, type Client } from "../../client/index.ts";
+import { AuthError, CurfewError, type Client } from "../../client/index.ts";
 import { checkUnique, documentsOf, inOrder, isDocumentFile, NoDocumentError, type FileDocument } from "../documents.ts";
-import { CommandError, detailLines, headline } from "../failures.ts";
+import { CommandError, detailLines, headline, nextSteps } from "../failures.ts";
 import type { Output } from "../output.ts";
 import { escaped, inOneLine } from "../terminal_text.ts";
 
@@ -94,7 +94,9 @@ export class ProjectDocuments {
     } catch (error) {
       if (!(error instanceof CurfewError)) throw error;
       this.#printed.delete(name);
-      problem(`${errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(headline(error))}`, ...detailLines(error));
+      // With tokens in .dev.vars the project needs one of them.
+      const next = error instanceof AuthError ? nextSteps(error, this.#output).map((step) => `  ${step}`) : [];
+      problem(`${errorColours.red("refused")} ${escaped(name)} (${escaped(relative(".", file))}): ${inOneLine(headline(error))}`, ...detailLines(error), ...next);
     }
   }
 
