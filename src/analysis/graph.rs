@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::analysis::input_schema::property_at;
 use crate::base::limits::FAN_OUT_WIDTH;
 use crate::base::ordered::sort_by_key;
-use crate::cel::Expression;
+use crate::cel::{Expression, Values};
 use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
 use crate::definition::node::{Node, NodeKind, NodeRole};
 use crate::definition::transition::{Transition, TransitionOn};
@@ -249,16 +249,20 @@ impl<'a> Graph<'a> {
     fn alternatives(&self, indices: Vec<usize>) -> Vec<Vec<usize>> {
         /// Enough for conditions that people write.
         const COMPARED: usize = 16;
-        let condition = |index: usize| self.workflow.transitions[index].condition.as_ref();
+        if indices.len() < 2 {
+            return vec![indices];
+        }
         let mut exclusive: Vec<usize> = Vec::new();
+        let mut compared: Vec<Compared> = Vec::new();
         for &index in indices.iter().take(COMPARED) {
             self.steps.add(1 + exclusive.len());
-            let Some(one) = condition(index) else {
+            let Some(one) = &self.workflow.transitions[index].condition else {
                 continue;
             };
-            let excludes = |other: &usize| condition(*other).is_some_and(|other| are_exclusive(one, other));
-            if exclusive.iter().all(excludes) {
+            let one = Compared::new(one);
+            if compared.iter().all(|other| one.excludes(other)) {
                 exclusive.push(index);
+                compared.push(one);
             }
         }
         if exclusive.len() < 2 {
@@ -430,13 +434,28 @@ impl Node {
     }
 }
 
-/// Whether two conditions never hold at once, by their form.
-fn are_exclusive(one: &Expression, other: &Expression) -> bool {
-    let differs = || {
-        let (one, other) = (one.compared_text()?, other.compared_text()?);
-        Some(one.0 == other.0 && one.1 != other.1)
-    };
-    one.is_opposite_of(other) || differs().unwrap_or(false)
+/// A condition that is compared with others.
+struct Compared<'a> {
+    condition: &'a Expression,
+    accepted: Option<(Vec<String>, Values)>,
+}
+
+impl Compared<'_> {
+    fn new(condition: &Expression) -> Compared<'_> {
+        Compared {
+            condition,
+            accepted: condition.accepted_values(),
+        }
+    }
+
+    /// Whether the two never hold at once, by their form.
+    fn excludes(&self, other: &Compared) -> bool {
+        let by_value = match (&self.accepted, &other.accepted) {
+            (Some((path, some)), Some((other, others))) => path == other && some.excludes(others),
+            (Some(_), None) | (None, _) => false,
+        };
+        by_value || self.condition.is_opposite_of(other.condition)
+    }
 }
 
 /// The most branches of a spawn, and whether data decides about their number.

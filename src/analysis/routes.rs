@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::analysis::bounds::Bounds;
 use crate::analysis::input_schema::values_at;
 use crate::analysis::lint::{Lint, WALKS_MAX};
-use crate::cel::{Expression, Values};
+use crate::cel::{Expression, SIZE, Values};
 use crate::definition::fan::Spawn;
 use crate::definition::node::{NoMatchPolicy, NodeKind};
 use crate::definition::transition::{Transition, TransitionOn};
@@ -132,7 +132,11 @@ fn accept_everything(lint: &Lint, conditions: &[&Expression]) -> bool {
             Some(_) | None => None,
         };
         let is_accepted = |value: &Value| accepted.iter().any(|values| values.accepts(value));
-        Values::cover_all_numbers(&accepted) || known.is_some_and(|known| known.iter().all(is_accepted))
+        let cover_all = match path.first().map(String::as_str) {
+            Some(SIZE) => Values::cover_all_sizes(&accepted),
+            Some(_) | None => Values::cover_all_numbers(&accepted),
+        };
+        cover_all || known.is_some_and(|known| known.iter().all(is_accepted))
     })
 }
 

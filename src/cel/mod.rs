@@ -45,7 +45,7 @@ use serde_json::Value;
 pub use members::Members;
 pub use reads::{Read, ReadKind};
 pub use template::{Template, TextPart};
-pub use values::Values;
+pub use values::{SIZE, Values};
 
 use budget::{Budget, Fault};
 use evaluate::Evaluator;

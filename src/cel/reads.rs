@@ -169,6 +169,12 @@ fn walk_comprehension(
 fn are_opposite(one: &Node, other: &Node) -> bool {
     match (one, other) {
         (Node::Not(inner), node) | (node, Node::Not(inner)) if is_same(inner, node) => true,
+        (Node::Not(one), Node::Not(other)) => are_opposite(one, other),
+        // Each way of the one is closed in the other.
+        (Node::And(one), Node::Or(other)) | (Node::Or(one), Node::And(other)) => {
+            (are_opposite(&one.0, &other.0) && are_opposite(&one.1, &other.1))
+                || (are_opposite(&one.0, &other.1) && are_opposite(&one.1, &other.0))
+        }
         (Node::Binary(one, operands), Node::Binary(other, others)) => {
             let are_opposite =
                 |other: Binary| are_opposite_operators(*one, other) || are_opposite_operators(other, *one);
@@ -218,8 +224,15 @@ fn is_same(one: &Node, other: &Node) -> bool {
                 }
         }
         (Node::Global(one), Node::Global(other)) => one == other,
+        (Node::List(one), Node::List(other)) => are_same(one, other),
+        (Node::Call(one, operands), Node::Call(other, others)) => one == other && are_same(operands, others),
+        (Node::OrValue(one), Node::OrValue(other)) => is_same(&one.0, &other.0) && is_same(&one.1, &other.1),
         _other => false,
     }
+}
+
+fn are_same(some: &[Node], others: &[Node]) -> bool {
+    some.len() == others.len() && some.iter().zip(others).all(|(one, other)| is_same(one, other))
 }
 
 #[cfg(test)]
@@ -275,6 +288,21 @@ mod tests {
             ("input.a < input.b", "input.b <= input.a", true),
             ("input.a < input.b", "input.b < input.a", false),
             ("'a' == state.x", "state.x != 'a'", true),
+            ("size(state.x) > 3", "size(state.x) <= 3", true),
+            ("size(state.x) > 3", "size(state.y) <= 3", false),
+            (
+                "input.n + 1 > size(state.x)",
+                "input.n + 1 <= state.x.size()",
+                true,
+            ),
+            ("state.x in ['a', 'b']", "!(state.x in ['a', 'b'])", true),
+            ("state.x in ['a', 'b']", "!(state.x in ['a'])", false),
+            ("state.?x.orValue(0) > 1", "state.?x.orValue(0) <= 1", true),
+            ("input.a || input.n > 3", "!input.a && input.n <= 3", true),
+            ("input.a && input.n > 3", "input.n <= 3 || !input.a", true),
+            ("input.a || input.n > 3", "!input.a && input.n < 3", false),
+            ("input.a && input.n > 3", "!input.a && input.n <= 3", false),
+            ("!(input.n > 3)", "!(input.n <= 3)", true),
         ] {
             let (one, other) = (Expression::new(one), Expression::new(other));
             assert_eq!(one.is_opposite_of(&other), expected, "{one:?} {other:?}");

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::Expression;
+use super::functions::Function;
 use super::node::{Binary, Node, Selector};
 
 /// The values of a path for which a condition holds. Of values of other types nothing is said.
@@ -27,6 +28,9 @@ struct Bound {
     is_inside: bool,
 }
 
+/// The first part of the path of a size. No name looks like it.
+pub const SIZE: &str = "size()";
+
 /// More parts than conditions have that people write.
 const PARTS_MAX: usize = 16;
 /// Whole numbers up to this one are told apart.
@@ -34,6 +38,7 @@ const EXACT_MAX: i128 = 1 << 53;
 
 impl Expression {
     /// The path that a condition looks at, and the values that it accepts. None if it looks at several, or is written otherwise.
+    /// The size of something at a path has a path of its own, which begins with `SIZE`.
     pub fn accepted_values(&self) -> Option<(Vec<String>, Values)> {
         values_of(&self.program().as_ref().ok()?.root)
     }
@@ -54,6 +59,19 @@ impl Values {
                 number.is_some_and(|number| ranges.iter().any(|range| range.contains(number)))
             }
             (Values::Texts(_) | Values::Bools(_) | Values::Numbers(_), _) => false,
+        }
+    }
+
+    /// Whether no value is accepted by both of two conditions on one path.
+    pub fn excludes(&self, other: &Values) -> bool {
+        match (self, other) {
+            // A value that is no number is accepted by `!=` only, and those of two such conditions meet in numbers, too.
+            (Values::Numbers(some), Values::Numbers(others)) => some
+                .iter()
+                .all(|one| others.iter().all(|other| one.and(*other).is_empty())),
+            (Values::Texts(some), Values::Texts(others)) => some.iter().all(|text| !others.contains(text)),
+            (Values::Bools(some), Values::Bools(others)) => some.iter().all(|bool| !others.contains(bool)),
+            (Values::Numbers(_) | Values::Texts(_) | Values::Bools(_), _) => false,
         }
     }
 
@@ -83,6 +101,24 @@ impl Values {
             };
             covered = Some(covered.map_or(to, |before| farther(before, to)));
         }
+    }
+
+    /// Whether every size is accepted by one of several conditions: 0, 1, 2 and so on.
+    pub fn cover_all_sizes<'a>(values: impl IntoIterator<Item = &'a Values>) -> bool {
+        let values: Vec<&Values> = values.into_iter().collect();
+        let ranges = || {
+            let ranges = values.iter().filter_map(|values| match values {
+                Values::Numbers(ranges) => Some(ranges),
+                Values::Texts(_) | Values::Bools(_) => None,
+            });
+            ranges.flatten().copied()
+        };
+        // What is accepted changes only at a bound, so the numbers next to each bound stand for all.
+        let bounds = ranges().flat_map(|range| [range.from, range.to]).flatten();
+        let beside =
+            bounds.flat_map(|bound| [bound.at.ceil() - 1.0, bound.at.floor(), bound.at.floor() + 1.0]);
+        let mut sizes = beside.filter(|size| *size >= 0.0).chain([0.0]);
+        sizes.all(|size| ranges().any(|range| range.contains(size)))
     }
 
     fn and(self, other: Values) -> Option<Values> {
@@ -165,7 +201,7 @@ fn values_of(node: &Node) -> Option<(Vec<String>, Values)> {
             });
             Some((path_of(&pair.0)?, Values::Texts(texts.collect::<Option<_>>()?)))
         }
-        Node::Binary(operator, pair) => match (path_of(&pair.0), path_of(&pair.1)) {
+        Node::Binary(operator, pair) => match (compared_path_of(&pair.0), compared_path_of(&pair.1)) {
             (Some(path), None) => Some((path, compared(*operator, &pair.1)?)),
             (None, Some(path)) => Some((path, compared(operator.swapped(), &pair.0)?)),
             (Some(_), Some(_)) | (None, None) => None,
@@ -238,6 +274,21 @@ fn number_of(node: &Node) -> Option<f64> {
 }
 
 /// A path of which every member must be there.
+/// The path of what is compared: of a value, or of the size of one.
+fn compared_path_of(node: &Node) -> Option<Vec<String>> {
+    match node {
+        Node::Call(Function::Size, operands) => {
+            let [operand] = operands.as_slice() else {
+                return None;
+            };
+            let mut path = vec![SIZE.to_string()];
+            path.extend(path_of(operand)?);
+            Some(path)
+        }
+        other => path_of(other),
+    }
+}
+
 fn path_of(node: &Node) -> Option<Vec<String>> {
     match node {
         Node::Global(name) => Some(vec![name.clone()]),
@@ -293,6 +344,63 @@ mod tests {
             let all: Vec<Values> = conditions.iter().filter_map(|source| values(source)).collect();
             assert_eq!(all.len(), conditions.len(), "{conditions:?}");
             assert_eq!(Values::cover_all_numbers(&all), expected, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_whole_and_never_negative() {
+        for (conditions, expected) in [
+            (&["size(state.x) == 0", "size(state.x) > 0"][..], true),
+            (&["state.x.size() < 1", "size(state.x) >= 1"], true),
+            (&["0 == size(state.x)", "size(state.x) >= 1"], true),
+            (
+                &["size(state.x) == 0", "size(state.x) == 1", "size(state.x) > 1"],
+                true,
+            ),
+            (
+                &[
+                    "size(state.x) <= 2",
+                    "size(state.x) > 2 && size(state.x) < 5",
+                    "size(state.x) > 4",
+                ],
+                true,
+            ),
+            (&["size(state.x) >= 0"], true),
+            (&["size(state.x) > 0"], false),
+            (&["size(state.x) == 0", "size(state.x) > 1"], false),
+            (&["size(state.x) < 3", "size(state.x) > 3"], false),
+        ] {
+            let accepted = conditions
+                .iter()
+                .map(|source| Expression::new(*source).accepted_values());
+            let all: Vec<Values> = accepted
+                .flatten()
+                .map(|(path, values)| {
+                    assert_eq!(path, [SIZE, "state", "x"], "{conditions:?}");
+                    values
+                })
+                .collect();
+            assert_eq!(all.len(), conditions.len(), "{conditions:?}");
+            assert_eq!(Values::cover_all_sizes(&all), expected, "{conditions:?}");
+        }
+    }
+
+    #[test]
+    fn conditions_exclude_each_other_where_no_value_fits_both() {
+        for (one, other, expected) in [
+            ("input.n < 10", "input.n >= 10", true),
+            ("input.n < 10", "input.n > 9", false),
+            ("input.n >= 30 && input.n < 70", "input.n >= 70", true),
+            ("input.n != 5", "input.n == 5", true),
+            ("input.n != 5", "input.n != 6", false),
+            ("input.n in ['a', 'b']", "input.n == 'c'", true),
+            ("input.n in ['a', 'b']", "input.n == 'b'", false),
+            ("input.n", "!input.n", true),
+            ("input.n == 'a'", "input.n == 1", false),
+        ] {
+            let (one, other) = (values(one).expect("read"), values(other).expect("read"));
+            assert_eq!(one.excludes(&other), expected, "{one:?} {other:?}");
+            assert_eq!(other.excludes(&one), expected, "{other:?} {one:?}");
         }
     }
 
