@@ -21,6 +21,8 @@ pub struct Cost {
     pub open_ms: u64,
     /// Attempts, each with a call to an executor.
     pub calls: u64,
+    /// Alarms that look after attempts, and heartbeats of attempts.
+    pub checks: u64,
     /// Changes that the index of runs learns of.
     pub publications: u64,
     /// Runs, with all that are called.
@@ -34,6 +36,7 @@ impl Cost {
             rows: apply(self.rows, other.rows),
             open_ms: apply(self.open_ms, other.open_ms),
             calls: apply(self.calls, other.calls),
+            checks: apply(self.checks, other.checks),
             publications: apply(self.publications, other.publications),
             runs: apply(self.runs, other.runs),
         }
@@ -60,6 +63,7 @@ impl Cost {
         rows: UNBOUNDED,
         open_ms: UNBOUNDED,
         calls: UNBOUNDED,
+        checks: UNBOUNDED,
         publications: UNBOUNDED,
         runs: UNBOUNDED,
     };

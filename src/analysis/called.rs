@@ -5,6 +5,7 @@ use crate::analysis::ending::EndingBounds;
 use crate::analysis::run_bounds::RunBounds;
 use crate::analysis::span::Span;
 use crate::definition::snapshot::{Snapshot, StoredSnapshot};
+use crate::definition::workflow::WorkflowTimeoutPolicy;
 use crate::run::Settings;
 
 /// The bounds of the workflows that one workflow calls.
@@ -18,6 +19,8 @@ pub struct Called {
 /// A called run, as its caller sees it.
 pub struct CalledRun {
     pub time_ms: u64,
+    /// The part of it in which it is not paused at the gate of its limit.
+    pub unpaused_ms: u64,
     /// How long it may wait for a person.
     pub person_ms: u64,
     /// The part of the time in which its clock runs.
@@ -29,26 +32,33 @@ pub struct CalledRun {
     pub happy: Cost,
 }
 
+/// What a caller means for a run that it calls.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Around {
+    /// The longest limit of a node that calls the workflow: it takes the place of the workflow's own.
+    pub limit_ms: Option<u64>,
+    /// How long the runs above may be paused at the gates of their limits, and the called run with them.
+    pub paused_ms: u64,
+}
+
 impl Called {
     /// The bounds of every workflow that is called from `snapshot`, directly or not. Workflows that call each other have none.
     pub fn of(snapshot: &Snapshot, settings: &Settings) -> Called {
-        let children = &snapshot.stored.children;
-        let mut bounds: Vec<Option<RunBounds>> = vec![None; children.len()];
-        loop {
-            let is_ready = |index: &usize| {
-                let calls = &children[*index].node_children;
-                let mut calls = calls.iter().flatten();
-                bounds[*index].is_none()
-                    && calls.all(|called| bounds.get(*called).is_some_and(Option::is_some))
-            };
-            let ready: Vec<usize> = (0..children.len()).filter(is_ready).collect();
-            if ready.is_empty() {
-                break;
-            }
-            for index in ready {
-                let called = Called::known(children[index].node_children.clone(), bounds.clone());
-                bounds[index] = Some(bounds_of(&children[index], settings, &called));
-            }
+        let stored = &snapshot.stored.children;
+        // A workflow was checked when it was stored; one that cannot be read has no bounds.
+        let children: Vec<Option<Snapshot>> = stored
+            .iter()
+            .map(|child| Snapshot::read(child.clone()).ok())
+            .collect();
+        let order = callees_first(stored);
+        let around = around_each(snapshot, &children, &order);
+        let mut bounds: Vec<Option<RunBounds>> = vec![None; stored.len()];
+        for &index in &order {
+            let called = Called::known(stored[index].node_children.clone(), bounds.clone());
+            bounds[index] = Some(match &children[index] {
+                Some(child) => RunBounds::of(child, settings, &called, around[index], &Default::default()),
+                None => RunBounds::unknown(),
+            });
         }
         Called::known(snapshot.stored.node_children.clone(), bounds)
     }
@@ -74,12 +84,53 @@ impl Called {
     }
 }
 
-fn bounds_of(stored: &StoredSnapshot, settings: &Settings, called: &Called) -> RunBounds {
-    match Snapshot::read(stored.clone()) {
-        Ok(snapshot) => RunBounds::of(&snapshot, settings, called, &Default::default()),
-        // It was checked when it was stored.
-        Err(_) => RunBounds::unknown(),
+/// The workflows of which all that they call come before them: those that cannot call themselves.
+fn callees_first(stored: &[StoredSnapshot]) -> Vec<usize> {
+    let mut order = Vec::new();
+    let mut is_ordered = vec![false; stored.len()];
+    loop {
+        let is_ready = |index: &usize| {
+            let mut calls = stored[*index].node_children.iter().flatten();
+            !is_ordered[*index] && calls.all(|called| is_ordered.get(*called) == Some(&true))
+        };
+        let ready: Vec<usize> = (0..stored.len()).filter(is_ready).collect();
+        if ready.is_empty() {
+            return order;
+        }
+        for index in ready {
+            is_ordered[index] = true;
+            order.push(index);
+        }
     }
+}
+
+/// What the callers of each workflow mean for its runs.
+fn around_each(root: &Snapshot, children: &[Option<Snapshot>], order: &[usize]) -> Vec<Around> {
+    let mut around = vec![Around::default(); children.len()];
+    let callers_first = order.iter().rev().copied();
+    for caller in std::iter::once(None).chain(callers_first.map(Some)) {
+        let (snapshot, paused_ms) = match caller {
+            None => (Some(root), 0),
+            Some(index) => (children[index].as_ref(), around[index].paused_ms),
+        };
+        let Some(snapshot) = snapshot else {
+            continue;
+        };
+        let own_ms = match snapshot.workflow.on_timeout {
+            WorkflowTimeoutPolicy::HumanGate => snapshot.workflow.gate.timeout_ms,
+            WorkflowTimeoutPolicy::CancelAll | WorkflowTimeoutPolicy::Fail => 0,
+        };
+        let paused_ms = paused_ms.saturating_add(own_ms);
+        for node in 0..snapshot.workflow.nodes.len() {
+            let called = snapshot.stored.node_children.get(node).copied().flatten();
+            let Some(found) = called.and_then(|index| around.get_mut(index)) else {
+                continue;
+            };
+            found.limit_ms = found.limit_ms.max(snapshot.execution_limit(node).limit.millis());
+            found.paused_ms = found.paused_ms.max(paused_ms);
+        }
+    }
+    around
 }
 
 impl RunBounds {
@@ -110,8 +161,10 @@ impl RunBounds {
             Some(limit_ms) => self.wait_ms.min(self.at_limit_ms(limit_ms)),
             None => self.wait_ms,
         };
+        let unpaused_ms = until_limit_ms.saturating_add(ending_ms);
         CalledRun {
-            time_ms: until_limit_ms.saturating_add(gate_ms).saturating_add(ending_ms),
+            time_ms: unpaused_ms.saturating_add(gate_ms),
+            unpaused_ms,
             person_ms: path.person_ms.saturating_add(gate_ms),
             working_ms: path.working_ms.min(until_limit_ms).saturating_add(ending_ms),
             stops: path.stops.saturating_add(1),
@@ -126,6 +179,7 @@ impl RunBounds {
             path: Span::UNBOUNDED,
             wait_ms: UNBOUNDED,
             ending: EndingBounds::unknown(),
+            has_ending: false,
             limit_ms: None,
             gate_ms: 0,
             opens_gate: false,

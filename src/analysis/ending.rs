@@ -78,7 +78,7 @@ impl EndingBounds {
     /// Takes the work of a node into account that must report before anything is compensated.
     fn settle(&mut self, snapshot: &Snapshot, called: &Called, nodes: &[NodeBounds], node: usize) {
         let is_undone = compensates(snapshot) && snapshot.workflow.nodes[node].compensate.is_some();
-        let ends_itself = snapshot.child_has_ending(node);
+        let ends_itself = snapshot.child_has_ending(node) || called.of_node(node).has_ending;
         if snapshot.call_of(node).is_none() {
             if is_undone {
                 self.settles(node, nodes[node].wait_ms);
@@ -123,6 +123,15 @@ impl EndingBounds {
             pointer: None,
         }
     }
+}
+
+/// Whether a run of the workflow, or one that it calls, may compensate or handle its end. The snapshot of a called workflow does not
+/// have those that it calls itself.
+pub fn has_ending(snapshot: &Snapshot, called: &Called) -> bool {
+    let workflow = &snapshot.workflow;
+    let is_undone = workflow.nodes.iter().any(|node| node.compensate.is_some());
+    let has_handler = !workflow.end_handlers.is_empty();
+    is_undone || has_handler || (0..workflow.nodes.len()).any(|node| called.of_node(node).has_ending)
 }
 
 fn compensates(snapshot: &Snapshot) -> bool {

@@ -112,7 +112,7 @@ fn ends(
         let limit = format_duration(limit_ms);
         let stopped = match bounds.stops_at_gates && bounds.path.person_ms > 0 {
             true => format!(
-                ", and {} at gates, where its clock stands",
+                ", and {} at gates, where its clock stands,",
                 format_duration(bounds.path.person_ms)
             ),
             false => String::new(),

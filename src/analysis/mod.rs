@@ -39,7 +39,7 @@ use crate::run::Settings;
 pub use facts::{Ends, Facts, LongestWait, Range};
 
 use bounds::Bounds;
-use called::Called;
+use called::{Around, Called};
 use graph::{Graph, Steps};
 use lint::Lint;
 use run_bounds::RunBounds;
@@ -106,7 +106,13 @@ pub fn analyze(
     let graph = Graph::new(&snapshot.workflow, document.get("input_schema"), &steps);
     let called = Called::of(&snapshot, &deployment.settings);
     let bounds = Bounds::new(&graph);
-    let (run, nodes) = RunBounds::in_graph(&snapshot, &deployment.settings, &called, &bounds);
+    let (run, nodes) = RunBounds::in_graph(
+        &snapshot,
+        &deployment.settings,
+        &called,
+        Around::default(),
+        &bounds,
+    );
     let problems = Problems::new(deployment.rules);
     for problem in found {
         problems.warn(&problem.pointer, problem.code, problem.message);

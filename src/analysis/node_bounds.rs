@@ -49,6 +49,8 @@ pub struct NodeBound<'a> {
     pub targets: u64,
     /// No attempt is counted for longer: the run has ended by then.
     pub run_ms: u64,
+    /// The part of it in which attempts are looked after: not while the run is paused at the gate of its limit.
+    pub watched_ms: u64,
 }
 
 /// Rows of a token that begins and ends: its own, names of the context, an inverse, the alarm.
@@ -180,25 +182,29 @@ impl NodeBound<'_> {
         let time_ms = attempt_ms
             .saturating_mul(attempts)
             .saturating_add(self.delays_ms(attempts));
+        // The alarm looks after an open call; an attempt in the queue may also be called directly.
+        let checks = how_often(open_ms.min(self.watched_ms), self.settings.watch_ms);
         // A claimed attempt saves its progress and its heartbeats.
         let heartbeats = match may_be_queued {
-            true => {
-                attempt_ms.min(self.run_ms) / self.settings.progress_save_ms.max(1) * 2 + CLAIM_ROUNDS * 4
-            }
+            true => how_often(attempt_ms.min(self.run_ms), self.settings.progress_save_ms)
+                .saturating_mul(2)
+                .saturating_add(CLAIM_ROUNDS * 4),
             false => 0,
         };
+        let checks = checks.max(heartbeats);
         let attempt = Cost {
             rows: ATTEMPT_ROWS
-                .saturating_add(heartbeats)
+                .saturating_add(checks)
                 .saturating_add(NOTIFICATION_ROWS * self.targets * ATTEMPT_EVENTS),
             open_ms: open_ms.min(self.run_ms),
             calls: 1,
+            checks,
             ..Cost::default()
         };
         NodeBounds {
             time_ms,
             working_ms: time_ms,
-            wait_ms: attempt_ms,
+            wait_ms: attempt_ms.max(self.longest_delay_ms(attempts)),
             cost: attempt.times(attempts),
             happy: Cost {
                 rows: 1,
@@ -218,6 +224,7 @@ impl NodeBound<'_> {
         let workflow = &self.snapshot.workflow;
         let CalledRun {
             time_ms,
+            unpaused_ms: _,
             person_ms,
             working_ms,
             stops,
@@ -263,7 +270,9 @@ impl NodeBound<'_> {
             person_ms: person_ms.min(attempt_ms).saturating_mul(attempts),
             working_ms,
             stops: stops.saturating_mul(attempts),
-            wait_ms: wait_ms.saturating_add(2 * MESSAGE_MS),
+            wait_ms: wait_ms
+                .saturating_add(2 * MESSAGE_MS)
+                .max(self.longest_delay_ms(attempts)),
             cost: attempt.plus(cost).times(attempts),
             happy: happy.plus(rows(3)),
         }
@@ -336,12 +345,19 @@ impl NodeBound<'_> {
         calls_ms.min(total_ms.unwrap_or(UNBOUNDED))
     }
 
-    fn delays_ms(&self, attempts: u64) -> u64 {
+    /// The delay before each retry of so many attempts.
+    fn delays(&self, attempts: u64) -> impl Iterator<Item = u64> {
         let first_ms = self.settings.retry_delay_ms;
         let most_ms = RETRY_DELAY_MAX_MS.max(first_ms);
-        let delays =
-            (1..attempts).map(|retry| first_ms.saturating_mul(1 << (retry - 1).min(16)).min(most_ms));
-        delays.fold(0, u64::saturating_add)
+        (1..attempts).map(move |retry| first_ms.saturating_mul(1 << (retry - 1).min(16)).min(most_ms))
+    }
+
+    fn delays_ms(&self, attempts: u64) -> u64 {
+        self.delays(attempts).fold(0, u64::saturating_add)
+    }
+
+    fn longest_delay_ms(&self, attempts: u64) -> u64 {
+        self.delays(attempts).max().unwrap_or(0)
     }
 
     /// The gate of a failure that a person decides about.
@@ -404,6 +420,14 @@ pub fn policy_of_timeout(
             may_be_reaped || action.is_async() || snapshot.is_limit_of_one_call(node, limit_ms);
         action.on_timeout.filter(|_| is_of_attempt)
     })
+}
+
+/// How often something happens in a time that may have no bound.
+fn how_often(millis: u64, every_ms: u64) -> u64 {
+    match millis {
+        UNBOUNDED => UNBOUNDED,
+        _known => millis / every_ms.max(1),
+    }
 }
 
 pub fn rows(rows: u64) -> Cost {

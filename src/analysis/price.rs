@@ -44,7 +44,7 @@ pub fn dollars(cost: Cost, tags: usize, has_queue: bool, awake: Awake) -> Option
             cost.open_ms.saturating_add(idle_ms).min(longest)
         }
     };
-    if [cost.rows, cost.calls, cost.tokens, awake_ms].contains(&UNBOUNDED) {
+    if [cost.rows, cost.calls, cost.checks, cost.tokens, awake_ms].contains(&UNBOUNDED) {
         return None;
     }
     let index_rows = cost.publications.saturating_mul(INDEX_ROWS + tags as u64);
@@ -55,7 +55,7 @@ pub fn dollars(cost: Cost, tags: usize, has_queue: bool, awake: Awake) -> Option
     };
     let messages = cost.publications as f64 + queued;
     let millionths = (cost.rows.saturating_add(index_rows)) as f64 * ROWS_WRITTEN
-        + (2.0 * calls + tokens + 3.0 * runs) * OBJECT_REQUESTS
+        + (2.0 * calls + cost.checks as f64 + tokens + 3.0 * runs) * OBJECT_REQUESTS
         + awake_ms as f64 / 1_000.0 * SECONDS_AWAKE
         + (runs + calls + queued) * WORKER_REQUESTS
         + (RUN_CPU_MS * runs + TOKEN_CPU_MS * tokens) * CPU_MS
@@ -75,6 +75,7 @@ mod tests {
             rows: 9,
             open_ms: 100,
             calls: 1,
+            checks: 0,
             publications: 1,
             runs: 1,
         };

@@ -4,7 +4,7 @@
 //! silent until the grace after their deadline, and messages that arrive. Crashes and lost calls are not covered: they repeat work.
 
 use crate::analysis::bounds::{Assume, Bounds, Cost, UNBOUNDED};
-use crate::analysis::called::Called;
+use crate::analysis::called::{Around, Called};
 use crate::analysis::ending::{self, EndingBounds};
 use crate::analysis::graph::{Graph, Steps};
 use crate::analysis::node_bounds::{NodeBound, NodeBounds};
@@ -22,6 +22,8 @@ pub struct RunBounds {
     /// The longest wait for one thing.
     pub wait_ms: u64,
     pub ending: EndingBounds,
+    /// The run, or one that it calls, may compensate or handle its end.
+    pub has_ending: bool,
     /// The run's own limit.
     pub limit_ms: Option<u64>,
     /// How long the gate waits that opens at the limit, and whether one opens.
@@ -46,10 +48,16 @@ const NOTIFICATION_ROWS: u64 = 5;
 const RUN_PUBLICATIONS: u64 = 6;
 
 impl RunBounds {
-    pub fn of(snapshot: &Snapshot, settings: &Settings, called: &Called, steps: &Steps) -> RunBounds {
+    pub fn of(
+        snapshot: &Snapshot,
+        settings: &Settings,
+        called: &Called,
+        around: Around,
+        steps: &Steps,
+    ) -> RunBounds {
         let input_schema = snapshot.stored.workflow.get("input_schema");
         let graph = Graph::new(&snapshot.workflow, input_schema, steps);
-        RunBounds::in_graph(snapshot, settings, called, &Bounds::new(&graph)).0
+        RunBounds::in_graph(snapshot, settings, called, around, &Bounds::new(&graph)).0
     }
 
     /// As above, with the bounds of each node.
@@ -57,23 +65,25 @@ impl RunBounds {
         snapshot: &Snapshot,
         settings: &Settings,
         called: &Called,
+        around: Around,
         bounds: &Bounds,
     ) -> (RunBounds, Vec<NodeBounds>) {
         let workflow = &snapshot.workflow;
         let targets = (workflow.notify.len() + settings.notify.targets.len()) as u64;
         let graph = bounds.graph;
-        let of_nodes = |run_ms: u64| -> Vec<NodeBounds> {
+        let of_nodes = |run_ms: u64, watched_ms: u64| -> Vec<NodeBounds> {
             let bound = NodeBound {
                 snapshot,
                 settings,
                 called,
                 targets,
                 run_ms,
+                watched_ms,
             };
             graph.steps.add(workflow.nodes.len());
             (0..workflow.nodes.len()).map(|node| bound.of(node)).collect()
         };
-        let nodes = of_nodes(UNBOUNDED);
+        let nodes = of_nodes(UNBOUNDED, UNBOUNDED);
         let spans: Vec<Span> = nodes[..graph.node_count].iter().map(NodeBounds::span).collect();
         let reached = (0..graph.node_count).filter(|node| graph.reachable[*node]);
         let limit = workflow.timeout.or(snapshot.default_limit(TimeoutLayer::Flow));
@@ -81,6 +91,7 @@ impl RunBounds {
             path: bounds.longest(&spans),
             wait_ms: reached.map(|node| nodes[node].wait_ms).max().unwrap_or(0),
             ending: EndingBounds::of(snapshot, called, bounds, &nodes),
+            has_ending: ending::has_ending(snapshot, called),
             limit_ms: limit.millis(),
             gate_ms: workflow.gate.timeout_ms,
             opens_gate: match workflow.on_timeout {
@@ -98,9 +109,17 @@ impl RunBounds {
         };
         let called_runs = (0..workflow.nodes.len()).filter(|node| snapshot.call_of(*node).is_some());
         let longest_called = called_runs.map(|node| called.of_node(node).longest_run_ms);
-        found.longest_run_ms = longest_called.max().unwrap_or(0).max(found.duration_ms());
         // Now that its length is known, so is how long an attempt without a limit can be open.
-        let nodes = of_nodes(found.duration_ms());
+        let mut run_ms = found.duration_ms();
+        let mut watched_ms = found.run(None, false).unpaused_ms;
+        if around.limit_ms.is_some() {
+            let called = found.run(around.limit_ms, true);
+            run_ms = run_ms.max(called.time_ms);
+            watched_ms = watched_ms.max(called.unpaused_ms);
+        }
+        run_ms = run_ms.saturating_add(around.paused_ms);
+        found.longest_run_ms = longest_called.max().unwrap_or(0).max(run_ms);
+        let nodes = of_nodes(run_ms, watched_ms);
         let total = |of: fn(&NodeBounds) -> Cost, assume: Assume| {
             let costs: Vec<Cost> = nodes[..graph.node_count].iter().map(of).collect();
             bounds.total(&costs, assume)

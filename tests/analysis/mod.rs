@@ -1,9 +1,11 @@
 //! Static analysis: its warnings and facts, its bounds in time, and the documents of `docs/analysis.md`.
 
+mod conditions;
 mod examples;
 mod facts;
 mod hostile;
 mod warnings;
+mod worst_cases;
 
 use curfew::analysis::{Analysis, Deployment, analyze};
 use curfew::definition::snapshot::Library;
