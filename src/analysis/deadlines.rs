@@ -10,7 +10,7 @@ use crate::analysis::node_bounds::policy_of_timeout;
 use crate::analysis::quickest;
 use crate::base::time::{Limit, format_duration};
 use crate::definition::action::{Action, ActionKind, ExecutionTimeoutPolicy};
-use crate::definition::node::NodeKind;
+use crate::definition::node::{NodeKind, NodeRole};
 use crate::definition::step::{Step, StepAction};
 use crate::definition::wait::{SleepLength, Wait};
 use crate::run::Settings;
@@ -294,10 +294,14 @@ fn recommended(kind: &ActionKind) -> Option<&'static str> {
     }
 }
 
-/// Calls that nothing but the run's own limit ends.
+/// Calls that nothing but the run's own limit ends, or in a compensation or an end handler the time that all of them have.
 fn warn_of_missing_limits(lint: &Lint) {
     let mut reported = BTreeSet::new();
-    for node in 0..lint.graph.node_count {
+    for (node, found) in lint.snapshot.workflow.nodes.iter().enumerate() {
+        let what_ends_it = match found.role {
+            NodeRole::Declared => "the run's limit",
+            NodeRole::Compensation { .. } | NodeRole::EndHandler => "the \"timeout\" of \"compensation\"",
+        };
         let is_call = lint.snapshot.call_of(node).is_some();
         if is_call || lint.snapshot.execution_limit(node).limit.millis().is_some() {
             continue;
@@ -321,7 +325,7 @@ fn warn_of_missing_limits(lint: &Lint) {
                     &pointer,
                     "no_timeout",
                     format!(
-                        "this {} has no timeout, so only the run's limit ends it; write \"execution\": {{\"timeout\": ...}}, \
+                        "this {} has no timeout, so only {what_ends_it} ends it; write \"execution\": {{\"timeout\": ...}}, \
                          usually {range}",
                         action.kind.text()
                     ),
@@ -331,21 +335,22 @@ fn warn_of_missing_limits(lint: &Lint) {
     }
 }
 
-/// Where the action of a step is written: in the document, or the node that leads to it.
+/// Where the action of a step is written: in the document, or the reference that leads to it.
 fn action_pointer(lint: &Lint, node: usize, step: &Step) -> String {
     let document = lint.document;
+    let reference = lint.reference_pointer(node);
     let position = |list: &str, id: &Value| {
         let documents = document[list].as_array()?;
         documents
             .iter()
             .position(|other| other["id"] == *id && id.is_string())
     };
-    let found = &document["nodes"][node];
+    let found = document.pointer(&reference).unwrap_or(&Value::Null);
     if let Some(index) = position("actions", &found["action_id"]) {
         return format!("/actions/{index}");
     }
     let Some(task) = position("tasks", &found["task_id"]) else {
-        return lint.field(&format!("/nodes/{node}"), &["action_id", "task_id"]);
+        return lint.field(&reference, &["action_id", "task_id"]);
     };
     let steps = document["tasks"][task]["steps"].as_array();
     let is_meant = |(index, other): &(usize, &Value)| {

@@ -9,6 +9,7 @@ use crate::analysis::called::Called;
 use crate::analysis::graph::Graph;
 use crate::analysis::run_bounds::RunBounds;
 use crate::base::text::shorten;
+use crate::definition::node::NodeRole;
 use crate::definition::problem::Problems;
 use crate::definition::snapshot::Snapshot;
 
@@ -85,6 +86,20 @@ impl<'a> Lint<'a> {
         match nodes.len() > NAMED {
             true => format!("{} and {} more", named.join(", "), nodes.len() - NAMED),
             false => named.join(", "),
+        }
+    }
+
+    /// Where the document says what a node runs: the node itself, or its compensation or end handler.
+    pub fn reference_pointer(&self, node: usize) -> String {
+        let workflow = &self.snapshot.workflow;
+        match workflow.nodes[node].role {
+            NodeRole::Declared => format!("/nodes/{node}"),
+            NodeRole::Compensation { of } => format!("/nodes/{of}/compensate"),
+            NodeRole::EndHandler => {
+                let mut handlers = workflow.end_handlers.iter();
+                let index = handlers.position(|handler| handler.node == node);
+                format!("/on_end/{}", index.expect("a node of that role is of a handler"))
+            }
         }
     }
 

@@ -129,7 +129,7 @@ pub fn analyze(
     let report = |pointer: &str, code, message: String| lint.warn(pointer, code, message);
     deadlines::warn_of_null(document, "", &report);
     for (index, task) in document["tasks"].as_array().into_iter().flatten().enumerate() {
-        task_flow::check(task, &format!("/tasks/{index}"), &report);
+        task_flow::check(task, &format!("/tasks/{index}"), &document["actions"], &report);
     }
     lint.finish();
     let facts = Facts::of(&snapshot, &deployment.settings, &called, &graph, &run, &nodes);
@@ -150,7 +150,7 @@ pub fn warnings_of_part(kind: DocumentKind, document: &Value, found: Vec<Problem
     let report = |pointer: &str, code, message: String| problems.warn(pointer, code, message);
     deadlines::warn_of_null(document, "", &report);
     match kind {
-        DocumentKind::Tasks => task_flow::check(document, "", &report),
+        DocumentKind::Tasks => task_flow::check(document, "", &Value::Null, &report),
         DocumentKind::Actions | DocumentKind::Workflows => {}
     }
     problems.into_sorted()

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use crate::analysis::lint::Lint;
 use crate::base::suggest::closest;
-use crate::definition::node::NodeRole;
 use crate::definition::step::StepAction;
 
 /// `listed` are the names that the executor may use, where they are known.
@@ -28,17 +27,8 @@ pub fn check(lint: &Lint, listed: Option<&[String]>) {
                 continue;
             }
             let nearest = closest(&known, name).map(|near| format!("did you mean \"{near}\"? "));
-            let pointer = match found.role {
-                NodeRole::Declared => format!("/nodes/{node}"),
-                NodeRole::Compensation { of } => format!("/nodes/{of}/compensate"),
-                NodeRole::EndHandler => {
-                    let mut handlers = lint.snapshot.workflow.end_handlers.iter();
-                    let index = handlers.position(|handler| handler.node == node);
-                    format!("/on_end/{}", index.unwrap_or_default())
-                }
-            };
             lint.warn(
-                &pointer,
+                &lint.reference_pointer(node),
                 "unknown_secret",
                 format!(
                     "\"{}\" uses the secret \"{name}\", which CURFEW_SECRETS does not list; {}add it there, or the call \

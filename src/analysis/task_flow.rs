@@ -6,14 +6,15 @@ use crate::analysis::uses::{Use, Uses, text_of};
 use crate::base::suggest::closest;
 use crate::base::text::shorten;
 use crate::cel::{Expression, Template};
-use crate::definition::action::ActionKind;
+use crate::definition::action::{Action, ActionKind};
 use crate::definition::path::{Path, Root};
 use crate::definition::problem::Problems;
 use crate::definition::step::{Step, StepAction};
 use crate::definition::task::Task;
 
-/// Warns about the steps of a task document. What a referenced action reads is not known here.
-pub fn check(document: &Value, pointer: &str, report: &dyn Fn(&str, &'static str, String)) {
+/// Warns about the steps of a task document. `actions` are those that stand beside it; of others it is not known what they read and
+/// write.
+pub fn check(document: &Value, pointer: &str, actions: &Value, report: &dyn Fn(&str, &'static str, String)) {
     let Some(task) = Task::read(document, pointer, &Problems::prechecked()) else {
         return;
     };
@@ -28,17 +29,42 @@ pub fn check(document: &Value, pointer: &str, report: &dyn Fn(&str, &'static str
                 report(&found.pointer, "unwritten_path", message);
             }
         }
-        let mapped = step.output_mapping.iter().flatten().map(|(path, _)| path.clone());
-        written.extend(mapped);
-        if let StepAction::Inline(action) = &step.action
-            && let ActionKind::UpdateContext(set) = &action.kind
-        {
-            written.extend(set.iter().map(|(path, _)| path.clone()));
-        }
+        // From here on anything may be written.
+        let Some(of_step) = written_by(step, actions) else {
+            return;
+        };
+        written.extend(of_step);
         if written.len() > 2_000 {
             return;
         }
     }
+}
+
+/// What a step writes. None: its action is not known.
+fn written_by(step: &Step, actions: &Value) -> Option<Vec<Path>> {
+    let referenced;
+    let action = match &step.action {
+        StepAction::Inline(action) => action,
+        StepAction::Reference { version: Some(_), .. } => return None,
+        StepAction::Reference { id, version: None } => {
+            let mut listed = actions.as_array().into_iter().flatten();
+            let document = listed.find(|action| action["id"].as_str() == Some(id))?;
+            referenced = Box::new(Action::read(document, "", false, &Problems::prechecked())?);
+            &referenced
+        }
+    };
+    let mapped = step.output_mapping.iter().flatten().map(|(path, _)| path.clone());
+    let mut written: Vec<Path> = mapped.collect();
+    if let ActionKind::UpdateContext(set) = &action.kind {
+        written.extend(set.iter().map(|(path, _)| path.clone()));
+    }
+    if step.output_mapping.is_none() && !action.is_pure() {
+        written.push(Path {
+            root: Root::State,
+            segments: vec![step.reference.clone()],
+        });
+    }
+    Some(written)
 }
 
 fn step_pointer(document: &Value, pointer: &str, reference: &str) -> String {

@@ -4,6 +4,7 @@ mod conditions;
 mod examples;
 mod facts;
 mod hostile;
+mod tasks;
 mod warnings;
 mod worst_cases;
 
