@@ -107,9 +107,14 @@ fn read_statuses(reader: &Reader, known: &[(&str, EndStatus)]) -> Option<Vec<End
 
 /// Appends the node of every `compensate`. `elements` are the documents of `nodes`, in the same order or with invalid ones between.
 pub(super) fn add_compensations(elements: &[Element], nodes: &mut Vec<Node>, problems: &Problems) {
+    let mut declared = 0..nodes.len();
     for element in elements {
+        // Not by the id alone, which several nodes of a wrong document may have.
         let id = element.value["id"].as_str();
-        let Some(index) = nodes.iter().position(|node| Some(node.id.as_str()) == id) else {
+        let is_read = nodes
+            .get(declared.start)
+            .is_some_and(|node| Some(node.id.as_str()) == id);
+        let Some(index) = is_read.then(|| declared.next()).flatten() else {
             continue;
         };
         let document = &element.value["compensate"];

@@ -240,3 +240,14 @@ fn a_bare_number_in_timeouts_is_milliseconds() {
         "{found:?}"
     );
 }
+
+#[test]
+fn a_name_that_two_nodes_have_says_nothing_about_their_compensations() {
+    let mut document = document();
+    let nodes = json!([{"id": "a", "action_id": "call"}, {"id": "c", "wait": {"sleep": "1s"}},
+        {"id": "c", "action_id": "call", "compensate": {"action_id": "call"}}, {"id": "b", "action_id": "call"}]);
+    document["nodes"] = nodes;
+    let problems = problems_of(DocumentKind::Workflows, &document, &Library::new());
+    let codes: Vec<_> = problems.iter().map(|it| (it.code, it.pointer.as_str())).collect();
+    assert_eq!(codes, [("duplicate_id", "/nodes/2/id")]);
+}
