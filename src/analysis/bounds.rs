@@ -291,7 +291,7 @@ fn cost_of_tier(tier: &Tier, total: &[Cost], assume: Assume, follows: &dyn Fn(us
             };
             cost = cost.plus(at(spawn.to).times(count));
         }
-        for &to in &fan.join_nodes {
+        for &to in fan.join_nodes.iter() {
             cost = cost.plus(at(to));
         }
     }

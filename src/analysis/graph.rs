@@ -5,7 +5,8 @@
 //! leads from its node to the branches and, after them, to the node of the join. The transition into the join leads nowhere.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use crate::analysis::input_schema::property_at;
 use crate::base::limits::FAN_OUT_WIDTH;
@@ -60,6 +61,12 @@ pub struct Group {
     pub inside: Vec<bool>,
     /// Nodes that a token of no instance of the group can come to. Empty without a join.
     pub outside: Vec<bool>,
+    /// Where tokens go on after a join, each node once.
+    pub join_nodes: Rc<[usize]>,
+    /// Branches may still be alive after their join has fired.
+    pub merges_late: bool,
+    /// The joins are written alike and do not wait for all branches.
+    pub quorum: Option<Quorum>,
     /// False beyond `GROUPS_MAX`: then every reachable node counts as inside and as outside, which makes bounds wider and is of no
     /// use for warnings.
     pub is_exact: bool,
@@ -80,11 +87,10 @@ pub struct Tier {
 #[derive(Debug)]
 pub struct Fan {
     pub spawns: Vec<SpawnEdge>,
-    /// Where tokens go on after a join, each node once.
-    pub join_nodes: Vec<usize>,
-    /// Branches may still be alive after their join has fired.
+    /// Those of its group.
+    pub join_nodes: Rc<[usize]>,
     pub merges_late: bool,
-    /// The join does not wait for all branches.
+    /// There is one join, which does not wait for all branches.
     pub quorum: Option<Quorum>,
 }
 
@@ -220,7 +226,30 @@ impl<'a> Graph<'a> {
                 self.in_branch[node] |= is_inside;
             }
         }
+        for group in groups.values_mut() {
+            self.find_joins(group);
+        }
         self.groups = groups;
+    }
+
+    /// Once for each group: many nodes may fan it out, and many join it.
+    fn find_joins(&self, group: &mut Group) {
+        let mut known = BTreeSet::new();
+        let mut join_nodes = Vec::new();
+        let mut rules = Vec::new();
+        self.steps.add(group.joins.len());
+        for &index in &group.joins {
+            let transition = &self.workflow.transitions[index];
+            if group.inside[transition.from] && known.insert(transition.to) {
+                join_nodes.push(transition.to);
+            }
+            if let Some(join) = &transition.synchronization {
+                group.merges_late |= join.on_early_complete == EarlyCompletePolicy::AllowLateMerge;
+                rules.push((join.strategy, join.on_early_complete));
+            }
+        }
+        group.join_nodes = join_nodes.into();
+        group.quorum = quorum_of(&rules);
     }
 
     fn tiers_of(&self, node: usize, input_schema: Option<&serde_json::Value>) -> Vec<Tier> {
@@ -298,7 +327,7 @@ impl<'a> Graph<'a> {
                 continue;
             };
             let (count, is_from_data) = width_of(&transition.spawn, input_schema);
-            let quorum = self.quorum_of(name);
+            let quorum = self.groups.get(name).and_then(|group| group.quorum);
             let spawn = SpawnEdge {
                 transition: index,
                 to: transition.to,
@@ -321,48 +350,13 @@ impl<'a> Graph<'a> {
     }
 
     fn fan(&self, name: &str, spawn: SpawnEdge) -> Fan {
-        let mut join_nodes = Vec::new();
-        let mut merges_late = false;
-        let joins = self.groups.get(name).map_or(&[][..], |group| &group.joins);
-        for &index in joins {
-            self.steps.add(1);
-            let transition = &self.workflow.transitions[index];
-            let is_reached = self.groups[name].inside[transition.from];
-            if is_reached && !join_nodes.contains(&transition.to) {
-                join_nodes.push(transition.to);
-            }
-            let join = transition.synchronization.as_ref();
-            merges_late |=
-                join.is_some_and(|join| join.on_early_complete == EarlyCompletePolicy::AllowLateMerge);
-        }
+        let group = &self.groups[name];
         Fan {
-            quorum: self.quorum_of(name).filter(|_| join_nodes.len() == 1),
             spawns: vec![spawn],
-            join_nodes,
-            merges_late,
+            join_nodes: Rc::clone(&group.join_nodes),
+            merges_late: group.merges_late,
+            quorum: group.quorum.filter(|_| group.join_nodes.len() == 1),
         }
-    }
-
-    /// The quorum of a group whose joins are written alike.
-    fn quorum_of(&self, name: &str) -> Option<Quorum> {
-        let joins = &self.groups.get(name)?.joins;
-        let mut joins = joins.iter().filter_map(|&index| {
-            let join = self.workflow.transitions[index].synchronization.as_ref()?;
-            self.steps.add(1);
-            Some((join.strategy, join.on_early_complete))
-        });
-        let (strategy, on_early_complete) = joins.next()?;
-        let needed = match strategy {
-            Strategy::All => return None,
-            Strategy::Any => 1,
-            Strategy::MOfN(needed) => u64::from(needed),
-        };
-        joins
-            .all(|other| other == (strategy, on_early_complete))
-            .then_some(Quorum {
-                needed,
-                cancels: on_early_complete == EarlyCompletePolicy::Cancel,
-            })
     }
 
     /// The nodes from `start` to the join of a group, if nothing on the way can fail or lead elsewhere.
@@ -456,6 +450,21 @@ impl Compared<'_> {
         };
         by_value || self.condition.is_opposite_of(other.condition)
     }
+}
+
+/// The quorum of joins that are written alike.
+fn quorum_of(rules: &[(Strategy, EarlyCompletePolicy)]) -> Option<Quorum> {
+    let (first, others) = rules.split_first()?;
+    let (strategy, on_early_complete) = *first;
+    let needed = match strategy {
+        Strategy::All => return None,
+        Strategy::Any => 1,
+        Strategy::MOfN(needed) => u64::from(needed),
+    };
+    others.iter().all(|other| other == first).then_some(Quorum {
+        needed,
+        cancels: on_early_complete == EarlyCompletePolicy::Cancel,
+    })
 }
 
 /// The most branches of a spawn, and whether data decides about their number.

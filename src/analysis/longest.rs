@@ -2,7 +2,7 @@
 
 use crate::analysis::bounds::Bounds;
 use crate::analysis::graph::{Fan, Quorum, Tier};
-use crate::analysis::loops::{InnerEdge, Part, Via};
+use crate::analysis::loops::{Part, Via};
 use crate::analysis::span::Span;
 
 /// What every node takes, and what follows from a token at it as far as it is known.
@@ -44,12 +44,7 @@ impl Bounds<'_> {
     }
 
     fn longest_in_loop(&self, part: &Part, ways: &Ways) -> Span {
-        // A join inside of the part whose branches are outside of it: the branches lie between.
-        let between = |edge: &InnerEdge| match edge.via {
-            Via::Step { .. } | Via::Spawn { .. } => Span::default(),
-            Via::Join { tier, fan } => ways.branches(&self.graph.tiers[edge.from][tier].fans[fan], &|_| true),
-        };
-        let (longest, is_nested) = self.longest_round(part, ways.nodes, between);
+        let (longest, is_nested) = self.longest_round(part, ways);
         let outer = |to: usize| !self.is_inner(part, to);
         let tiers = part.nodes.iter().flat_map(|&node| &self.graph.tiers[node]);
         let mut exit = Span::default();
@@ -73,29 +68,37 @@ impl Bounds<'_> {
 
     /// The longest acyclic path, and whether branches of a join inside of the part lead back into it. Then a token goes on from a
     /// join with the counts of another branch, and only the number of tokens is a bound.
-    fn longest_round(
-        &self,
-        part: &Part,
-        nodes: &[Span],
-        between: impl Fn(&InnerEdge) -> Span,
-    ) -> (Span, bool) {
+    fn longest_round(&self, part: &Part, ways: &Ways) -> (Span, bool) {
         let mut best = vec![Span::default(); self.graph.node_count];
-        let mut kept: Vec<Vec<&InnerEdge>> = vec![Vec::new(); self.graph.node_count];
+        // Where an edge leads, and what lies between.
+        let mut kept: Vec<Vec<(usize, Span)>> = vec![Vec::new(); self.graph.node_count];
         let mut widest = Span::default();
         let mut is_nested = false;
+        // Edges of one fan-out follow each other.
+        let mut last = None;
         for (edge, is_closing) in part.inner.iter().zip(&part.closing) {
-            widest = widest.max(between(edge));
-            if let Via::Join { tier, fan } = edge.via {
-                let spawns = &self.graph.tiers[edge.from][tier].fans[fan].spawns;
-                is_nested |= spawns.iter().any(|spawn| self.is_inner(part, spawn.to));
-            }
+            let between = match edge.via {
+                Via::Step { .. } | Via::Spawn { .. } => Span::default(),
+                Via::Join { tier, fan } => match last {
+                    Some((known, span)) if known == (edge.from, tier, fan) => span,
+                    Some(_) | None => {
+                        let found = &self.graph.tiers[edge.from][tier].fans[fan];
+                        is_nested |= found.spawns.iter().any(|spawn| self.is_inner(part, spawn.to));
+                        // A join inside of the part whose branches are outside of it: the branches lie between.
+                        let span = ways.branches(found, &|_| true);
+                        last = Some(((edge.from, tier, fan), span));
+                        span
+                    }
+                },
+            };
+            widest = widest.max(between);
             if !is_closing {
-                kept[edge.from].push(edge);
+                kept[edge.from].push((edge.to, between));
             }
         }
         for &node in &part.finished {
-            let after = kept[node].iter().map(|edge| between(edge).then(best[edge.to]));
-            best[node] = nodes[node].then(after.fold(Span::default(), Span::max));
+            let after = kept[node].iter().map(|(to, between)| between.then(best[*to]));
+            best[node] = ways.nodes[node].then(after.fold(Span::default(), Span::max));
         }
         let longest = part.nodes.iter().map(|&node| best[node]);
         // A round that begins at a join begins with its branches.

@@ -4,8 +4,6 @@
 //! transitions that closes every cycle, a path through the nodes of a component is as long as their longest acyclic path; each
 //! firing of one of that set begins another one. So the number of rounds is one more than the sum of their firings.
 
-use std::collections::BTreeSet;
-
 use crate::analysis::graph::Graph;
 use crate::base::ordered::sort_by_key;
 use crate::definition::graph::components;
@@ -118,7 +116,7 @@ fn edges_from(graph: &Graph, from: usize) -> Vec<InnerEdge> {
                     via,
                 });
             }
-            for &to in &found.join_nodes {
+            for &to in found.join_nodes.iter() {
                 let via = Via::Join { tier, fan };
                 edges.push(InnerEdge { from, to, via });
             }
@@ -128,21 +126,18 @@ fn edges_from(graph: &Graph, from: usize) -> Vec<InnerEdge> {
 }
 
 /// The transitions that are counted when an edge is followed. Of a join it is one of those that spawned the branches.
-fn counted(graph: &Graph, edge: &InnerEdge) -> Vec<usize> {
-    match edge.via {
-        Via::Step { transition } | Via::Spawn { transition } => vec![transition],
-        Via::Join { tier, fan } => {
-            let spawns = &graph.tiers[edge.from][tier].fans[fan].spawns;
-            spawns.iter().map(|spawn| spawn.transition).collect()
-        }
-    }
+fn counted<'a>(graph: &'a Graph, edge: &InnerEdge) -> impl Iterator<Item = usize> + 'a {
+    let (one, spawns) = match edge.via {
+        Via::Step { transition } | Via::Spawn { transition } => (Some(transition), &[][..]),
+        Via::Join { tier, fan } => (None, &graph.tiers[edge.from][tier].fans[fan].spawns[..]),
+    };
+    one.into_iter().chain(spawns.iter().map(|spawn| spawn.transition))
 }
 
 /// Chooses the edges that close the cycles of a part: those with `max_iterations`, then what a depth-first walk still finds.
 fn close(graph: &Graph, part: &mut Part) {
     let is_written = |edge: &InnerEdge| {
-        let mut transitions = counted(graph, edge).into_iter();
-        transitions.all(|index| graph.workflow.transitions[index].iterations_max.is_some())
+        counted(graph, edge).all(|index| graph.workflow.transitions[index].iterations_max.is_some())
     };
     part.closing = part.inner.iter().map(is_written).collect();
     let mut from: Vec<Vec<usize>> = vec![Vec::new(); graph.node_count];
@@ -192,7 +187,11 @@ fn close(graph: &Graph, part: &mut Part) {
         .iter()
         .zip(&part.closing)
         .filter(|(_, is_closing)| **is_closing);
-    let transitions: BTreeSet<usize> = closing.flat_map(|(edge, _)| counted(graph, edge)).collect();
-    let firings = transitions.into_iter().map(|index| graph.firings_max(index));
+    let mut is_counted = vec![false; graph.workflow.transitions.len()];
+    for (edge, _) in closing {
+        counted(graph, edge).for_each(|transition| is_counted[transition] = true);
+    }
+    let transitions = (0..is_counted.len()).filter(|transition| is_counted[*transition]);
+    let firings = transitions.map(|index| graph.firings_max(index));
     part.rounds = firings.fold(1, u64::saturating_add);
 }
