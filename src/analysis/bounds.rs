@@ -169,16 +169,18 @@ impl<'a> Bounds<'a> {
                 closing[edge.from].push(edge.to);
             }
         }
+        let mut is_closed = vec![false; self.graph.node_count];
         for &node in &part.finished {
-            let closed = &closing[node];
-            self.graph.steps.add(closed.len());
-            let follows = |to: usize| !closed.contains(&to);
+            self.graph.steps.add(closing[node].len());
+            closing[node].iter().for_each(|&to| is_closed[to] = true);
+            let follows = |to: usize| !is_closed[to];
             let after = self.graph.tiers[node]
                 .iter()
                 .filter(|tier| is_assumed(tier, Assume::Happy))
                 .map(|tier| cost_of_tier(tier, total, Assume::Happy, &follows))
                 .fold(Cost::default(), Cost::max);
             total[node] = costs[node].plus(after);
+            closing[node].iter().for_each(|&to| is_closed[to] = false);
         }
     }
 

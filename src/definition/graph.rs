@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::base::ids::is_id;
-use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy};
+use crate::definition::fan::{EarlyCompletePolicy, Spawn, Strategy, Synchronization};
 use crate::definition::node::{Node, NodeKind};
 use crate::definition::path::Root;
 use crate::definition::reader::{Element, Reader};
@@ -96,20 +96,30 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
     // Only looked for where there is a problem, and then once for all of them.
     let written = OnceCell::new();
     let written = || written.get_or_init(|| Written::of(reader));
-    for (index, transition) in transitions.iter().enumerate() {
+    // The most branches of each group that is spawned, if that is known.
+    let mut spawned: BTreeMap<&str, Option<u32>> = BTreeMap::new();
+    for transition in transitions {
+        let branches = match transition.spawn {
+            Spawn::One => Some(1),
+            Spawn::Count(count) => Some(count),
+            Spawn::ForEach { .. } => None,
+        };
+        if let Some(group) = &transition.group {
+            let sum = spawned.entry(group).or_insert(Some(0));
+            *sum = sum.zip(branches).map(|(sum, branches)| sum + branches);
+        }
+    }
+    // The different ways in which a group is joined at a node.
+    let mut ways: BTreeMap<(usize, &str), Vec<&Synchronization>> = BTreeMap::new();
+    for transition in transitions {
         let Some(join) = &transition.synchronization else {
             continue;
         };
         let place = || written().pointer(reader, &transition.id) + "/synchronization";
-        let spawning = || {
-            transitions
-                .iter()
-                .filter(|other| other.group.as_ref() == Some(&join.group))
-        };
-        if spawning().next().is_none() && written().is_meant_to_be_spawned(reader, transitions, &join.group) {
-            continue;
-        }
-        if spawning().next().is_none() {
+        let Some(branches_max) = spawned.get(join.group.as_str()).copied() else {
+            if written().is_meant_to_be_spawned(reader, transitions, &join.group) {
+                continue;
+            }
             reader.problems().report(
                 &(place() + "/sibling_group"),
                 "unknown_group",
@@ -119,14 +129,7 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
                 ),
             );
             continue;
-        }
-        let branches_max: Option<u32> = spawning()
-            .map(|other| match other.spawn {
-                Spawn::One => Some(1),
-                Spawn::Count(count) => Some(count),
-                Spawn::ForEach { .. } => None,
-            })
-            .sum();
+        };
         if let (Strategy::MOfN(wanted), Some(branches_max)) = (join.strategy, branches_max)
             && wanted > branches_max
         {
@@ -147,13 +150,11 @@ pub fn check_joins(reader: &Reader, nodes: &[Node], transitions: &[Transition]) 
                 "a late branch cannot be merged into a branch that has gone on; merge into state or output",
             );
         }
-        let differs = transitions[..index].iter().any(|other| {
-            other.to == transition.to
-                && other
-                    .synchronization
-                    .as_ref()
-                    .is_some_and(|it| it.group == join.group && it != join)
-        });
+        let ways = ways.entry((transition.to, &join.group)).or_default();
+        let differs = ways.iter().any(|other| *other != join);
+        if !ways.contains(&join) {
+            ways.push(join);
+        }
         if differs {
             reader.problems().report(
                 &place(),

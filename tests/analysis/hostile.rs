@@ -113,6 +113,23 @@ fn groups() -> Value {
     document(nodes, edges)
 }
 
+/// One group that every node fans out, and that joins in every node.
+fn one_group() -> Value {
+    let nodes: Vec<Value> = (0..NODES)
+        .map(|index| json!({"id": format!("n{index}"), "action_id": "work"}))
+        .collect();
+    let edges = (0..TRANSITIONS).map(|index| {
+        let (from, to) = (index % NODES, (index * 7 + index / NODES) % NODES);
+        let mut edge = json!({"from_node_id": format!("n{from}"), "to_node_id": format!("n{to}")});
+        match index % 2 {
+            0 => edge["sibling_group"] = json!("g"),
+            _join => edge["synchronization"] = json!({"sibling_group": "g", "strategy": {"m_of_n": 2}}),
+        }
+        edge
+    });
+    document(nodes, edges.collect())
+}
+
 #[test]
 fn the_steps_are_bounded_by_the_size_of_the_graph() {
     for seed in 0..60 {
@@ -134,7 +151,11 @@ fn the_steps_are_bounded_by_the_size_of_the_graph() {
 #[test]
 fn the_largest_documents_are_analyzed_in_time() {
     let mut rng = Rng::seeded(7);
-    let mut documents = vec![("ladder", ladder()), ("groups", groups())];
+    let mut documents = vec![
+        ("ladder", ladder()),
+        ("groups", groups()),
+        ("one group", one_group()),
+    ];
     for (name, shape) in [("plain", 0), ("some groups", 2), ("many groups", 4)] {
         documents.push((name, graph(&mut rng, NODES, TRANSITIONS, shape)));
     }
