@@ -2,6 +2,7 @@
 // simulating: the engine says which mock is missing.
 import type { Run, RunEvent, Timeout, Token } from "../../client/index.ts";
 import { limitsOf, patched, patchOf, written } from "./document_limits.ts";
+import { sampleOf } from "./schema_sample.ts";
 
 type Json = Record<string, any>;
 
@@ -26,6 +27,8 @@ export interface SimulatedGate {
   /** Empty: nobody decides. */
   choice: string;
   afterMs: number;
+  /** What is entered, where the gate asks for something. */
+  input?: unknown;
 }
 
 export interface SimulatedSignal {
@@ -68,10 +71,19 @@ export function scenarioOf(document: unknown, input: unknown): Scenario {
   const gates = nodes.filter(({ id, gate }) => typeof id === "string" && isObject(gate)).map((node): SimulatedGate => {
     const choices = (Array.isArray(node["gate"]["choices"]) ? node["gate"]["choices"] : ["approve", "reject"]).filter((choice: unknown) => typeof choice === "string");
     const limit = limits.get(`/nodes/${all.indexOf(node)}/gate/timeout`) ?? limits.get(`/nodes/${all.indexOf(node)}/timeout`) ?? Infinity;
-    return { gate: node["id"], choices, choice: choices[0] ?? "", afterMs: Math.min(DECISION_MS, limit / 2) };
+    return { gate: node["id"], choices, choice: choices[0] ?? "", afterMs: Math.min(DECISION_MS, limit / 2), ...inputAt(node["id"], [document]) };
   });
   const names = new Set(nodes.map(({ wait }) => (isObject(wait) ? wait["signal"] : undefined)).filter((name) => typeof name === "string"));
   return { input, calls: [], gates, signals: [...names].map((name) => ({ name, comes: true, afterMs: SIGNAL_MS })), lengths: new Map() };
+}
+
+/** What a gate of these workflows asks for, with a value that fits. */
+function inputAt(gate: string, workflows: readonly unknown[]): { input?: unknown } {
+  for (const workflow of workflows) {
+    const node = objectsIn(isObject(workflow) ? workflow["nodes"] : undefined).find(({ id, gate: held }) => id === gate && isObject(held));
+    if (node) return isObject(node["gate"]["input_schema"]) ? { input: sampleOf(node["gate"]["input_schema"]) } : {};
+  }
+  return {};
 }
 
 /** The request of the engine. */
@@ -116,12 +128,12 @@ function mocksOf({ mock, afterMs, outcome }: SimulatedCall): Json[] {
   }
 }
 
-const decisionOf = ({ gate, choice, afterMs }: SimulatedGate): Json => ({
+const decisionOf = ({ gate, choice, afterMs, input }: SimulatedGate): Json => ({
   gate,
   choice,
   after: Math.round(afterMs),
   by: "simulated",
-  ...(gate === "timeout" && choice === "extend" && { input: { by: written(3_600_000) } }),
+  ...(gate === "timeout" && choice === "extend" ? { input: { by: written(3_600_000) } } : input !== undefined && { input }),
 });
 
 /** What a refusal of the engine has. */
@@ -136,7 +148,7 @@ export async function played(ask: (request: Json) => Promise<unknown>, document:
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     try {
       const simulated = (await ask(requestOf(document, documents, current))) as SimulatedRun;
-      const next = withWaits(current, simulated.waits_for ?? []);
+      const next = withWaits(current, simulated.waits_for ?? [], Array.isArray(documents["workflows"]) ? documents["workflows"] : []);
       if (next === current) return { simulated, scenario: withLimitGate(current, simulated.events) };
       current = next;
     } catch (error) {
@@ -153,7 +165,7 @@ export async function played(ask: (request: Json) => Promise<unknown>, document:
 const callKey = (mock: unknown): string => (isObject(mock) ? [mock["node"], mock["step"], mock["action"]].filter((part) => typeof part === "string").join(" / ") : "");
 
 /** Gates and signals of called workflows are found when the run waits for them. */
-function withWaits(scenario: Scenario, waits: readonly Json[]): Scenario {
+function withWaits(scenario: Scenario, waits: readonly Json[], called: readonly unknown[]): Scenario {
   let next = scenario;
   for (const wait of waits) {
     const add = wait["add"];
@@ -161,7 +173,7 @@ function withWaits(scenario: Scenario, waits: readonly Json[]): Scenario {
     const { gate, choice } = add;
     if (wait["for"] === "decision" && typeof gate === "string" && typeof choice === "string" && !next.gates.some((known) => known.gate === gate)) {
       const choices = Array.isArray(wait["choices"]) ? wait["choices"].filter((choice) => typeof choice === "string") : [choice];
-      next = { ...next, gates: [...next.gates, { gate, choices, choice, afterMs: DECISION_MS }] };
+      next = { ...next, gates: [...next.gates, { gate, choices, choice, afterMs: DECISION_MS, ...inputAt(gate, called) }] };
     }
     const name = wait["for"] === "signal" ? (add["name"] ?? wait["signal"]) : undefined;
     if (typeof name === "string" && !next.signals.some((known) => known.name === name)) next = { ...next, signals: [...next.signals, { name, comes: true, afterMs: SIGNAL_MS }] };

@@ -50,7 +50,7 @@ export function ScenarioControls({ limits, scenario, onChange }: ScenarioControl
       {gates.length > 0 && (
         <fieldset class="controls">
           <legend>People</legend>
-          {gates.map(({ gate, choices, choice, afterMs }, index) => {
+          {gates.map(({ gate, choices, choice, afterMs, input }, index) => {
             const title = gate === "timeout" ? "the limit of the run" : gate;
             const set = (change: Partial<Scenario["gates"][number]>) => onChange((current) => ({ ...current, gates: changed(current.gates, index, change) }));
             return (
@@ -67,6 +67,7 @@ export function ScenarioControls({ limits, scenario, onChange }: ScenarioControl
                   </select>
                 </label>
                 {choice !== "" && <DurationSlider label={`${title} is decided after`} ms={afterMs} scale={scale} onChange={(afterMs) => set({ afterMs })} />}
+                {choice !== "" && input !== undefined && <JsonDetails title="What is entered" label={`What is entered at ${title}, as JSON`} value={input} onChange={(input) => set({ input })} />}
               </div>
             );
           })}
@@ -109,8 +110,6 @@ export const LimitSliders = ({ limits, lengths, onChange }: { limits: DocumentLi
 
 function Call({ call, scale, onChange }: { call: SimulatedCall; scale: DurationScale; onChange: (change: Partial<SimulatedCall>) => void }) {
   const { key, mock, afterMs, outcome } = call;
-  const [text, setText] = useState(() => pretty(mock["result"]));
-  const read = parsedJson(text, "The answer");
   return (
     <div class="control">
       <label class="row">
@@ -125,25 +124,34 @@ function Call({ call, scale, onChange }: { call: SimulatedCall; scale: DurationS
       </label>
       {outcome !== "hangs" && <DurationSlider label={`${key} takes`} ms={afterMs} scale={scale} onChange={(afterMs) => onChange({ afterMs })} />}
       {outcome !== "hangs" && outcome !== "fails" && (
-        <details>
-          <summary class="small">What it answers</summary>
-          <textarea
-            class="input mono"
-            rows={5}
-            spellcheck={false}
-            aria-label={`What ${key} answers, as JSON`}
-            aria-invalid={"message" in read}
-            value={text}
-            onInput={(event) => {
-              const next = event.currentTarget.value;
-              setText(next);
-              const value = parsedJson(next, "The answer");
-              if ("value" in value) onChange({ mock: { ...mock, result: value.value } });
-            }}
-          />
-          {"message" in read && <p class="small">{read.message}</p>}
-        </details>
+        <JsonDetails title="What it answers" label={`What ${key} answers, as JSON`} value={mock["result"]} onChange={(result) => onChange({ mock: { ...mock, result } })} />
       )}
     </div>
+  );
+}
+
+/** A value to be opened and written. */
+function JsonDetails({ title, label, value, onChange }: { title: string; label: string; value: unknown; onChange: (value: unknown) => void }) {
+  const [text, setText] = useState(() => pretty(value));
+  const read = parsedJson(text, "It");
+  return (
+    <details>
+      <summary class="small">{title}</summary>
+      <textarea
+        class="input mono"
+        rows={5}
+        spellcheck={false}
+        aria-label={label}
+        aria-invalid={"message" in read}
+        value={text}
+        onInput={(event) => {
+          const next = event.currentTarget.value;
+          setText(next);
+          const written = parsedJson(next, "It");
+          if ("value" in written) onChange(written.value);
+        }}
+      />
+      {"message" in read && <p class="small">{read.message}</p>}
+    </details>
   );
 }

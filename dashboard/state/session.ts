@@ -108,8 +108,8 @@ type Role = Identity["roles"][number];
 /** Whether a control is shown. The API decides: what is shown too much is refused there. */
 export const may = (role: Role): boolean => identity.value === undefined || identity.value.roles.includes(role);
 
-/** An error in one sentence, with its code where it has one. */
+/** An error in one sentence, with its code and the place in what was sent, where it has them. */
 export function messageOf(error: unknown): string {
-  if (error instanceof CurfewError) return `${error.message} (${error.code})`;
+  if (error instanceof CurfewError) return `${error.pointer ? `${error.pointer}: ` : ""}${error.message} (${error.code})`;
   return error instanceof Error ? error.message : String(error);
 }

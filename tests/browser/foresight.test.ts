@@ -128,6 +128,19 @@ test("signals and failures of calls are simulated, too", async () => {
   await outcome(page, "completed").waitFor();
 });
 
+test("people enter something that fits where a gate asks for it, and it can be written", async () => {
+  const page = await simulator("paperwork");
+  await outcome(page, "completed").waitFor();
+  await page.getByText("What is entered").click();
+  const entered = page.getByRole("textbox", { name: "What is entered at fill, as JSON" });
+  assert.deepEqual(JSON.parse(await entered.inputValue()), { amount: 1, address: { city: "text" } });
+  await entered.fill('{"amount": 501, "address": {"city": "Bern"}}');
+  await page.locator(".simulator .problem-box", { hasText: "500" }).waitFor();
+  await entered.fill('{"amount": 500, "address": {"city": "Bern"}}');
+  await page.getByText("Output").click();
+  await until("the problem to be gone", async () => (await page.locator(".simulator .problem-box").count()) === 0);
+});
+
 test("a simulation in the page agrees with the API", async () => {
   const page = await simulator("checkout");
   await outcome(page, "completed").waitFor();

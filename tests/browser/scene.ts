@@ -32,6 +32,7 @@ export async function openBreaker(client: Client, peer: Peer): Promise<void> {
 /** Starts a run of each workflow and waits until each stands where it is to be seen. */
 export async function playScene(client: Client, peer: Peer): Promise<void> {
   peer.route("/charge", () => ({ status: 422, body: { error: "the card was declined" } }));
+  peer.release("undo");
   await storeAll(client);
   const base = peer.url;
   await openBreaker(client, peer);
@@ -46,20 +47,23 @@ export async function playScene(client: Client, peer: Peer): Promise<void> {
     client.start("fork", { run_id: "fork-1", input: {} }),
     client.start("escalated", { run_id: "escalated-1", input: { base } }),
     client.start(wordy.id, { run_id: LONG_RUN, input: { note: "\u202ePay?\n".repeat(40) } }),
+    client.start("paperwork", { run_id: "paperwork-1", input: {} }),
+    client.start("undone", { run_id: "undone-1", input: { base } }),
     client.start("review", { run_id: "review-1", input: { title: "A new chair", amount: 120 } }),
     client.start("review", { run_id: "review-2", input: { title: "Train to Ghent", amount: 86 } }),
   ]);
   await Promise.all([
     reaches(client, "parked-1", "paused"),
     reaches(client, "failing-1", "failed"),
+    reaches(client, "undone-1", "failed"),
     reaches(client, "timing-1", "failed", "timed_out"),
     reaches(client, "wide-40", "completed"),
-    ...["fork-1", "escalated-1", LONG_RUN].map((run) => reaches(client, run, "waiting")),
+    ...["fork-1", "escalated-1", "paperwork-1", LONG_RUN].map((run) => reaches(client, run, "waiting")),
     reaches(client, "review-1", "waiting"),
     reaches(client, "review-2", "waiting"),
     until("the third step", async () => (await client.tokens("steps-live")).items.some(({ node_id, status }) => node_id === "third" && status === "executing")),
     // The list is about a second behind.
-    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 15),
-    until("the list of gates", async () => (await client.gates({})).items.length >= 7),
+    until("the list of runs", async () => (await client.runs({ limit: 50 })).items.length >= 17),
+    until("the list of gates", async () => (await client.gates({})).items.length >= 8),
   ]);
 }

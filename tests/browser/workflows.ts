@@ -41,6 +41,37 @@ export const fork: Document = {
   ],
 };
 
+/** A gate that asks for everything that a form has fields for. */
+export const paperwork: Document = {
+  id: "paperwork",
+  timeout: "5h",
+  nodes: [
+    {
+      id: "fill",
+      gate: {
+        prompt: "Where does it go?",
+        choices: ["send", "refuse"],
+        timeout: "2h",
+        input_schema: {
+          type: ["object", "null"],
+          required: ["amount", "address"],
+          additionalProperties: false,
+          properties: {
+            amount: { type: "number", minimum: 1, maximum: 500, title: "Amount", description: "In euros." },
+            address: { $ref: "#/$defs/address", title: "Address" },
+            due: { type: "string", format: "date", title: "Due" },
+            lines: { type: "array", title: "Lines", items: { type: "object", required: ["sku"], properties: { sku: { type: "string", title: "Article" } } } },
+            days: { type: "array", title: "Days", items: { enum: ["monday", "tuesday"] } },
+            contact: { title: "Contact", oneOf: [{ title: "By phone", type: "object", required: ["phone"], properties: { phone: { type: "string", title: "Phone" } } }, { title: "By mail", type: "object", required: ["mail"], properties: { mail: { type: "string", title: "Mail" } } }] },
+            anything: { title: "Anything" },
+          },
+          $defs: { address: { type: "object", required: ["city"], properties: { city: { type: "string", title: "City" }, zip: { type: "string", title: "Zip", pattern: "^[0-9]{4}$" } } } },
+        },
+      },
+    },
+  ],
+};
+
 const unbreakable = "W".repeat(90);
 
 /** Everything that a form shows comes from the document, and has no place to break. */
@@ -84,10 +115,10 @@ export const steps: Document = {
   actions: [ask],
 };
 
-/** Its limit passes while a call hangs: it waits for a person. */
+/** Its limit passes while a call hangs, but on no machine before the first one has answered: it waits for a person. */
 export const parked: Document = {
   id: "parked",
-  timeout: "1500ms",
+  timeout: "4s",
   on_timeout: "human_gate",
   input_schema: baseSchema,
   nodes: [call("quick", "/slow/100"), call("stuck", "/hang", { timeout: "30s" })],
@@ -104,6 +135,21 @@ export const failing: Document = {
   nodes: [call("prepare", "/slow/50"), call("charge", "/charge")],
   transitions: chain("prepare", "charge"),
   actions: [ask],
+};
+
+/** Fails, and undoes what it did, which works for one of two nodes and takes a while. */
+export const undone: Document = {
+  id: "undone",
+  timeout: "10m",
+  input_schema: baseSchema,
+  nodes: [
+    call("book-flight", "/slow/50", { compensate: { action_id: "ask", input_mapping: { url: "${input.base}/held/undo" } } }),
+    call("book-hotel", "/slow/50", { compensate: { action_id: "ask", input_mapping: { url: "${input.base}/status/500" } } }),
+    call("charge", "/charge"),
+  ],
+  transitions: chain("book-flight", "book-hotel", "charge"),
+  actions: [ask, { id: "note", kind: "update_context", implementation: { set: { noted: true } } }],
+  on_end: [{ on: ["failed"], action_id: "note" }],
 };
 
 /** Two attempts that time out, then a failure. */
@@ -188,4 +234,4 @@ export const large = (nodes: number): Document => ({
   ]).flat(),
 });
 
-export const all: Document[] = [review, steps, parked, failing, timing, guarded, escalated, fork, wordy, wide, loop, { ...checkout, timeout: "8h", tags: ["shop"] }, checkout, large(30)];
+export const all: Document[] = [review, steps, parked, failing, timing, guarded, escalated, fork, wordy, paperwork, undone, wide, loop, { ...checkout, timeout: "8h", tags: ["shop"] }, checkout, large(30)];
