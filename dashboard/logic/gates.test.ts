@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Gate, Timeout, Token } from "../../client/index.ts";
-import { byDeadline, doneSoFar, fourEyes, promptOf, recordOf, stateOf, withoutDecision } from "./gates.ts";
+import { byDeadline, choiceSentence, doneSoFar, fourEyes, promptOf, recordOf, stateOf, withoutDecision } from "./gates.ts";
 
 const gate = (fields: Partial<Gate>) => ({ id: "g", kind: "node", node_id: "ask", opened_at: 0, timeout_at: null, ...fields }) as Gate;
 
@@ -15,6 +15,9 @@ test("what happens without a decision", () => {
   assert.equal(withoutDecision(gate({}), document), "Without a decision it waits on.");
   assert.equal(withoutDecision(gate({ timeout_at: 60_000 }), document), "Without a decision it counts as approved after 1m 00s.");
   assert.equal(withoutDecision(gate({ timeout_at: 60_000, kind: "workflow_timeout", node_id: null }), document), "Without a decision the run fails after 1m 00s.");
+  assert.equal(withoutDecision(gate({ timeout_at: 60_000, kind: "escalation", node_id: null }), document), "Without a decision the run fails after 1m 00s.");
+  assert.equal(withoutDecision(gate({ timeout_at: 60_000, kind: "escalation", node_id: null }), {}), "Without a decision the run ends as timed out after 1m 00s.");
+  assert.equal(withoutDecision(gate({ timeout_at: 60_000, kind: "escalation" }), document), "Without a decision the node fails after 1m 00s.");
   assert.equal(withoutDecision(gate({ timeout_at: 60_000 }), null), "Without a decision the node fails after 1m 00s.");
 });
 
@@ -51,4 +54,11 @@ test("a gate of the run's limit belongs to the last record of it", () => {
   const asked = gate({ kind: "workflow_timeout", opened_at: 30 });
   assert.equal(recordOf(asked, records)?.id, 2);
   assert.equal(recordOf(asked, []), undefined);
+});
+
+test("choices of gates that Curfew opens say what they do", () => {
+  assert.match(choiceSentence(gate({ kind: "escalation" }), "retry")!, /the node is tried again/);
+  assert.match(choiceSentence(gate({ kind: "escalation", node_id: null }), "retry")!, /the run goes on/);
+  assert.match(choiceSentence(gate({ kind: "workflow_timeout", node_id: null }), "extend")!, /more time/);
+  for (const kind of ["node", "oracle"]) assert.equal(choiceSentence(gate({ kind: kind as Gate["kind"] }), "approve"), undefined);
 });

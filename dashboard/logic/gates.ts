@@ -29,18 +29,25 @@ const WITHOUT: Record<string, string> = {
   cancel_all: "the run ends as timed out",
 };
 
+/** The whole run waits at it: its limit has passed, or a person was asked whether it goes on after its end. */
+const isOfRun = ({ kind, node_id }: Gate): boolean => kind === "workflow_timeout" || (kind === "escalation" && !node_id);
+
 /** What happens if no person decides in time. */
 export function withoutDecision(gate: Gate, document: unknown): string {
   if (gate.timeout_at === null) return "Without a decision it waits on.";
   const source = isObject(document) ? document : {};
   const node = Array.isArray(source["nodes"]) ? source["nodes"].find((node: unknown) => isObject(node) && node["id"] === gate.node_id) : undefined;
-  const policy = gate.kind === "workflow_timeout" ? (source["gate"]?.["on_timeout"] ?? "cancel_all") : gate.kind === "node" ? (node?.["gate"]?.["on_timeout"] ?? "fail") : "fail";
-  const then = gate.kind === "workflow_timeout" && policy === "fail" ? "the run fails" : (WITHOUT[policy] ?? String(policy));
+  const policy = isOfRun(gate) ? (source["gate"]?.["on_timeout"] ?? "cancel_all") : gate.kind === "node" ? (node?.["gate"]?.["on_timeout"] ?? "fail") : "fail";
+  const then = isOfRun(gate) && policy === "fail" ? "the run fails" : (WITHOUT[policy] ?? String(policy));
   return `Without a decision ${then} after ${duration(gate.timeout_at - gate.opened_at)}.`;
 }
 
 /** What a choice of a gate that Curfew itself has opened will do. */
-export const CHOICES: Record<string, Record<string, string>> = {
+export const choiceSentence = (gate: Gate, choice: string): string | undefined => (gate.kind === "escalation" && isOfRun(gate) ? AFTER_THE_END[choice] : CHOICES[gate.kind]?.[choice]);
+
+const AFTER_THE_END: Record<string, string> = { retry: "retry: the run goes on from what failed", fail: "fail: the run fails, and can be retried" };
+
+const CHOICES: Record<string, Record<string, string>> = {
   workflow_timeout: {
     extend: "extend: the clocks go on with so much more time, and calls that were under way keep their results",
     abort: "abort: the run ends as timed out; what it got done is its deliverable",

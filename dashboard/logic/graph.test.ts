@@ -48,6 +48,19 @@ test("what stands at a node: how many of its tokens have ended, or the round", (
   assert.equal(shownVisits(state([["completed", 4], ["executing", 1]], 5)), "round 5");
 });
 
+test("what undoes a node is no round of it", () => {
+  const undo = (id: string, status: string) => token(id, "book", status, { compensation: true, parent_token_id: "t1" });
+  const shown = (...tokens: Token[]) => {
+    const state = nodeStates([token("t1", "book", "completed"), ...tokens]).get("book")!;
+    return [state.status, shownVisits(state)];
+  };
+  assert.deepEqual(shown(undo("t4", "executing")), ["completed", "being undone"]);
+  assert.deepEqual(shown(undo("t4", "completed")), ["completed", "undone"]);
+  assert.deepEqual(shown(undo("t4", "failed")), ["completed", "not undone"]);
+  assert.deepEqual(shown(token("t2", "book", "completed"), undo("t4", "completed"), undo("t5", "failed")), ["completed", "round 2, not undone"]);
+  assert.deepEqual([...takenEdges([token("t1", "book", "completed"), undo("t4", "completed")])], []);
+});
+
 test("a node is wide enough for its limit, and what is cut says so", () => {
   const [node] = graphOf({ nodes: [{ id: "call", action_id: "ask", timeout: "900ms" }] }).nodes;
   assert.ok(node!.width >= "action ask · 900ms".length * 6 + 24, `${node!.width}`);

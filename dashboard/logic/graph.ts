@@ -125,6 +125,8 @@ export interface NodeState {
   visits: number;
   /** How often a path of the run has come here: more than one for loops. */
   round: number;
+  /** The status of the token that undoes its work, if there is one. */
+  undo?: string;
 }
 
 /** What needs attention first. */
@@ -133,7 +135,14 @@ const rank = (status: string): number => (ORDER.includes(status) ? ORDER.indexOf
 
 export function nodeStates(tokens: readonly Token[]): Map<string, NodeState> {
   const byNode = new Map<string, Token[]>();
+  const undoing = new Map<string, string>();
   for (const token of tokens) {
+    // What undoes a node is no visit of it. Of several rounds the one that was not undone matters.
+    if (token.compensation) {
+      const before = undoing.get(token.node_id);
+      if (before === undefined || rank(token.status) < rank(before)) undoing.set(token.node_id, token.status);
+      continue;
+    }
     const list = byNode.get(token.node_id);
     if (list) list.push(token);
     else byNode.set(token.node_id, [token]);
@@ -150,13 +159,18 @@ export function nodeStates(tokens: readonly Token[]): Map<string, NodeState> {
     const live = list.filter(({ status }) => !isEnded(status));
     // A round that is under way says more than one that failed before it.
     const status = (live.length > 0 ? live : list.at(-1)!.branch ? list : list.slice(-1)).reduce((most, token) => (rank(token.status) < rank(most.status) ? token : most)).status;
-    states.set(node, { status, counts: [...counts].sort((a, b) => b[1] - a[1]), visits: list.length, round: Math.max(...instances.values()) });
+    const undo = undoing.get(node);
+    states.set(node, { status, counts: [...counts].sort((a, b) => b[1] - a[1]), visits: list.length, round: Math.max(...instances.values()), ...(undo !== undefined && { undo }) });
   }
   return states;
 }
 
-/** What stands at a node: the round of a loop, or how many of its tokens have ended. */
-export function shownVisits({ visits, round, counts }: NodeState): string {
+/** What stands at a node: the round of a loop, or how many of its tokens have ended, and whether its work was undone. */
+export const shownVisits = (state: NodeState): string => [visitsOf(state), state.undo === undefined ? "" : undoOf(state.undo)].filter((part) => part !== "").join(", ");
+
+const undoOf = (status: string): string => (status === "completed" ? "undone" : isEnded(status) ? "not undone" : "being undone");
+
+function visitsOf({ visits, round, counts }: NodeState): string {
   if (visits <= 1) return "";
   if (round > 1) return `round ${round.toLocaleString("en")}`;
   const ended = counts.reduce((sum, [status, count]) => (isEnded(status) ? sum + count : sum), 0);
@@ -169,7 +183,7 @@ export function takenEdges(tokens: readonly Token[]): Map<string, number> {
   const taken = new Map<string, number>();
   for (const token of tokens) {
     const before = token.parent_token_id === null ? undefined : byId.get(token.parent_token_id);
-    if (!before) continue;
+    if (!before || token.compensation) continue;
     const key = edgeKey(before.node_id, token.node_id);
     taken.set(key, (taken.get(key) ?? 0) + 1);
   }

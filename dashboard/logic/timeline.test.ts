@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { Run, RunEvent, Token } from "../../client/index.ts";
 import { instancesAround, rowsOf, visibleRows } from "./lanes.ts";
 import { budgetEnd, innerLimits, runEnd, sourceOfLimit } from "./limits.ts";
-import { domainOf, endOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, zoomed } from "./timeline.ts";
+import { domainOf, endOf, gateStopsOf, lateSince, laneOf, pausesOf, ticksOf, withBackoffs, zoomed } from "./timeline.ts";
 
 const token = (fields: Partial<Token>): Token => ({
   id: "t1", node_id: "n", status: "completed", epoch: 1, retry_count: 0, lane: "direct", branch: null, parent_token_id: null,
@@ -144,4 +144,28 @@ test("a limit names its source", () => {
   assert.match(sourceOfLimit(token({ node_id: "o", timeout_ms: 5_000 }), run({}), document), /from the node \(5s\)/);
   assert.match(sourceOfLimit(token({ timeout_ms: 5_000, timeout_reason: "adaptive" }), run({}), document), /adaptive/);
   assert.match(sourceOfLimit(token({}), run({}), null), /no limit of its own/);
+});
+
+test("the clock of a run is stopped while the runs that it called wait for people", () => {
+  const tokens = [token({ id: "t1", ended_at: 5 }), token({ id: "t2", created_at: 5, status: "waiting_for_subworkflow" }), token({ id: "t3", created_at: 5, status: "waiting_for_subworkflow" })];
+  const paused = [event({ kind: "subworkflow_paused", at: 40, token_id: "t2" }), event({ kind: "subworkflow_paused", at: 60, token_id: "t3" })];
+  const stops = (events: RunEvent[]) => gateStopsOf(tokens, events).map(({ from, to }) => [from, to]);
+  assert.deepEqual(stops(paused.slice(0, 1)), []);
+  assert.deepEqual(stops(paused), [[60, undefined]]);
+  assert.deepEqual(stops([...paused, event({ kind: "subworkflow_resumed", at: 90, token_id: "t2" })]), [[60, 90]]);
+});
+
+test("the delays between the calls of an attempt are drawn inside of it", () => {
+  const retry = (after_ms: number | undefined, delay_ms: number) => ({ class: "server_error", code: "http_503", delay_ms, ...(after_ms !== undefined && { after_ms }) });
+  const step = (duration_ms: number, ...retries: ReturnType<typeof retry>[]) => ({ ref: "call", status: "completed", attempts: retries.length + 1, duration_ms, retries });
+  const drawn = (fields: Partial<Token>): string[] => {
+    const subject = token({ started_at: 100, ended_at: 400, ...fields });
+    return withBackoffs(laneOf(subject, [event({ kind: "token_dispatched", at: 100, epoch: subject.epoch })]), subject).spans.map(({ kind, from, to }) => `${kind} ${from}-${to}`);
+  };
+  const steps = [step(50), step(250, retry(10, 40), retry(120, 80))] as Token["steps"];
+  assert.deepEqual(drawn({ steps }), ["queued 0-100", "attempt 100-160", "backoff 160-200", "attempt 200-270", "backoff 270-350", "attempt 350-400"]);
+  assert.deepEqual(drawn({ steps: null as unknown as Token["steps"] }), ["queued 0-100", "attempt 100-400"]);
+  // Servers of earlier builds do not say when; and what an earlier attempt had done lies outside.
+  assert.deepEqual(drawn({ steps: [step(50, retry(undefined, 40))] as Token["steps"] }), ["queued 0-100", "attempt 100-400"]);
+  assert.deepEqual(drawn({ steps: [step(900), step(250, retry(10, 40))] as Token["steps"] }), ["queued 0-100", "attempt 100-400"]);
 });

@@ -93,6 +93,31 @@ export function laneOf(token: Token, events: readonly RunEvent[] = []): Lane {
   return { spans: withLate(spans, token), limits, end };
 }
 
+/** A lane with the time that the calls of the last attempt waited between each other. */
+export function withBackoffs(lane: Lane, { epoch, steps, started_at }: Pick<Token, "epoch" | "steps" | "started_at">): Lane {
+  // Of a later version steps may be anything: the lane is drawn without them.
+  if (started_at === null || !Array.isArray(steps) || !steps.some((step) => step?.retries?.length)) return lane;
+  const waits: { from: number; to: number }[] = [];
+  let begun = started_at;
+  for (const { duration_ms, retries, started_at: at } of steps) {
+    if (at !== undefined) begun = at;
+    for (const { after_ms, delay_ms } of retries ?? []) if (after_ms !== undefined) waits.push({ from: begun + after_ms, to: begun + after_ms + delay_ms });
+    begun += duration_ms;
+  }
+  const spans = lane.spans.flatMap((span): Span[] => {
+    // Steps that an earlier attempt had finished are among them: what does not lie inside is not drawn.
+    const inside = span.kind === "attempt" && span.epoch === epoch ? waits.filter(({ from, to }) => from >= span.from && to <= (span.to ?? Infinity)) : [];
+    let from = span.from;
+    const parts = inside.flatMap((wait): Span[] => {
+      const before: Span = { ...span, from, to: wait.from };
+      from = wait.to;
+      return [before, { ...span, kind: "backoff", from: wait.from, to: wait.to }];
+    });
+    return [...parts, { ...span, from }];
+  });
+  return { ...lane, spans };
+}
+
 const WAITS = new Set<string>(["waiting_for_siblings", "waiting_for_subworkflow", "awaiting_human", "suspended"]);
 
 /** The part of the last attempt that was after its deadline. */
@@ -141,13 +166,16 @@ const PAUSES: Record<string, string> = {
   parent: "paused with the run that called it",
 };
 
-/** The times in which every live token stood at a gate: then the clock of the run's limit stands still. */
+const STOPS_A_TOKEN = new Set<string>(["gate_opened", "subworkflow_paused"]);
+const MOVES_A_TOKEN = new Set<string>(["gate_decided", "gate_timed_out", "subworkflow_resumed", "subworkflow_ended"]);
+
+/** The times in which every live token stood at a gate, itself or in the run that it called: then the clock of the run's limit is stopped. */
 export function gateStopsOf(tokens: readonly Token[], events: readonly RunEvent[]): Stop[] {
   const atGate = new Map<string, { from: number; to: number | undefined }[]>();
   for (const event of events) {
     if (!event.token_id) continue;
-    if (event.kind === "gate_opened") atGate.set(event.token_id, [...(atGate.get(event.token_id) ?? []), { from: event.at, to: undefined }]);
-    if (event.kind === "gate_decided" || event.kind === "gate_timed_out") {
+    if (STOPS_A_TOKEN.has(event.kind)) atGate.set(event.token_id, [...(atGate.get(event.token_id) ?? []), { from: event.at, to: undefined }]);
+    if (MOVES_A_TOKEN.has(event.kind)) {
       const open = atGate.get(event.token_id)?.at(-1);
       if (open) open.to ??= event.at;
     }

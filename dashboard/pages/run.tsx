@@ -5,6 +5,7 @@ import { nearestDeadline, runEnd } from "../logic/limits.ts";
 import { runPath, workflowPath } from "../logic/routes.ts";
 import { isEnded } from "../logic/statuses.ts";
 import { duration, timeLeft, words } from "../logic/words.ts";
+import { Compensation } from "../parts/compensation.tsx";
 import { ExtendCard } from "../parts/extend_card.tsx";
 import { GateList } from "../parts/gate_list.tsx";
 import { Guard } from "../parts/guard.tsx";
@@ -34,7 +35,8 @@ function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: st
   const [extendBy, setExtendBy] = useState<number | undefined>(undefined);
   const ended = isEnded(run.status);
   const ways = useWaysBack(store);
-  const mayExtend = may("operate") && !ended && (run.timeout_at !== null || runEnd(run, now.value) !== undefined);
+  // The end of a compensating run is decided: nothing moves its limit any more.
+  const mayExtend = may("operate") && !ended && run.status !== "compensating" && (run.timeout_at !== null || runEnd(run, now.value) !== undefined);
   return (
     <>
       <div class="page-head">
@@ -69,6 +71,9 @@ function LoadedRun({ store, run, token }: { store: RunStore; run: Run; token: st
           </div>
         </section>
       )}
+      <Guard what="The compensation">
+        <Compensation run={run} />
+      </Guard>
       {ways && (
         <Guard what="The ways back">
           <WaysBack ways={ways} />

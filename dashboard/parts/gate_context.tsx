@@ -1,7 +1,7 @@
 // What a person should know before they decide: what happens without them, who may decide, what the choices do, what was done so far, and why
 // a limit passed.
 import type { Client, Gate } from "../../client/index.ts";
-import { CHOICES, doneSoFar, fourEyes, recordOf, stateOf, withoutDecision } from "../logic/gates.ts";
+import { choiceSentence, doneSoFar, fourEyes, recordOf, stateOf, withoutDecision } from "../logic/gates.ts";
 import { usedSentence, whyOf } from "../logic/why.ts";
 import { usePolled } from "../state/poll.ts";
 import { identity } from "../state/session.ts";
@@ -34,7 +34,10 @@ export function GateContext({ gate }: { gate: Gate }) {
         <li>
           A run of <Text value={run.workflow_id} />. <Text value={stateOf(run)} />
         </li>
-        {gate.kind !== "node" && gate.choices.map((choice) => CHOICES[gate.kind]?.[choice] && <li key={choice}>{CHOICES[gate.kind]![choice]}</li>)}
+        {gate.choices.map((choice) => {
+          const sentence = choiceSentence(gate, choice);
+          return sentence && <li key={choice}>{sentence}</li>;
+        })}
         <li>{withoutDecision(gate, document)}</li>
         {eyes !== undefined && (
           <li>

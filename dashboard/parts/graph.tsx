@@ -50,7 +50,9 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
   }, [input]);
 
   // Zooming and panning change one attribute; nothing is rendered again.
+  const isFitted = useRef(true);
   const apply = (next: View): void => {
+    isFitted.current = false;
     view.current = next;
     content.current?.setAttribute("transform", `translate(${next.x} ${next.y}) scale(${next.scale})`);
   };
@@ -58,8 +60,10 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
   const fit = (): void => {
     if (!placed) return;
     const { width, height } = size();
-    const scale = clamp(Math.min(width / placed.width, height / placed.height, 1.15));
-    apply({ scale, x: (width - placed.width * scale) / 2, y: Math.max((height - placed.height * scale) / 2, 4) });
+    const right = rightOf(placed, graph);
+    const scale = clamp(Math.min(width / right, height / placed.height, 1.15));
+    apply({ scale, x: (width - right * scale) / 2, y: Math.max((height - placed.height * scale) / 2, 4) });
+    isFitted.current = true;
   };
   const zoomAt = (factor: number, x = size().width / 2, y = size().height / 2): void => {
     const before = view.current;
@@ -73,7 +77,14 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
     const scale = Math.max(view.current.scale, 0.8);
     apply({ scale, x: width / 2 - place.x * scale, y: height / 2 - place.y * scale });
   };
-  useEffect(fit, [placed]);
+  useEffect(() => {
+    fit();
+    if (!frame.current) return;
+    // A window that becomes narrow, or a token beside it: what was seen as a whole still is.
+    const observer = new ResizeObserver(() => isFitted.current && fit());
+    observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, [placed]);
 
   const drag = useRef<{ x: number; y: number; view: View } | undefined>(undefined);
   const wanted = text.trim().toLowerCase();
@@ -208,9 +219,8 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
                       <svg x={-14} y={6} width={13} height={13}>
                         <Icon name={look!.shape} size={13} />
                       </svg>
-                      {/* Beyond the corner: an arrow comes to the middle. */}
                       {visits && (
-                        <text class="node-count" x={26} y={-5} text-anchor="end">
+                        <text class="node-count" y={-5} {...countPlace(visits, node.width)}>
                           {visits}
                         </text>
                       )}
@@ -237,6 +247,23 @@ export function GraphView({ graph, states, taken, warnings, near, chosen, onChoo
     </div>
   );
 }
+
+/** How far a node that leads to itself reaches beyond its side, and a character of the label beside that. */
+const LOOP_PX = 42;
+const LABEL_CHARACTER_PX = 6.4;
+
+/** The right border of what is drawn: the layout has no room for nodes that lead to themselves. */
+const rightOf = (placed: Placed, { nodes, edges }: Graph): number =>
+  edges.reduce((most, edge) => {
+    const place = edge.from === edge.to ? placed.nodes[edge.from] : undefined;
+    const half = (nodes.find(({ id }) => id === edge.from)?.width ?? 0) / 2;
+    return place ? Math.max(most, place.x + half + LOOP_PX + shownEdge(edge).length * LABEL_CHARACTER_PX) : most;
+  }, placed.width);
+
+const COUNT_CHARACTER_PX = 7;
+
+/** Beyond the corner, or, where that is too long, from the middle on, where an arrow comes to the node. */
+const countPlace = (text: string, width: number) => (text.length * COUNT_CHARACTER_PX < width / 2 ? { x: 26, "text-anchor": "end" as const } : { x: 20 - width / 2, "text-anchor": "start" as const });
 
 /** A node that leads to itself: beside it, where the layout has no room for it. */
 function loopOf(place: { x: number; y: number } | undefined, width: number): { x: number; y: number }[] {

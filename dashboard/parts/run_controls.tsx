@@ -7,6 +7,7 @@ import type { RunStore } from "../state/run_store.ts";
 import { client, may } from "../state/session.ts";
 import { Dialog } from "./dialog.tsx";
 import { parsedJson } from "../logic/schema_form.ts";
+import { useNewerVersion } from "./ways_back.tsx";
 
 type Asked = "cancel" | "restart" | "signal";
 
@@ -14,6 +15,8 @@ export function RunControls({ store, onExtend }: { store: RunStore; onExtend: ((
   const run = store.run.value!;
   const [asked, setAsked] = useState<Asked | undefined>(undefined);
   const ended = isEnded(run.status);
+  // From then on the API refuses every control but a cancel, which changes nothing.
+  const isOpen = !ended && run.status !== "compensating";
   const act = async (action: () => Promise<Run>, done: string) => {
     const next = await attempt(action, done);
     if (next) store.changed(next);
@@ -21,7 +24,7 @@ export function RunControls({ store, onExtend }: { store: RunStore; onExtend: ((
   const isPausedByPerson = run.paused_by?.includes("person") ?? false;
   return (
     <div class="row tight" role="group" aria-label="Controls">
-      {may("operate") && !ended && (
+      {may("operate") && isOpen && (
         <>
           {onExtend && (
             <button type="button" class="button" onClick={onExtend}>
@@ -33,7 +36,7 @@ export function RunControls({ store, onExtend }: { store: RunStore; onExtend: ((
               Resume
             </button>
           ) : (
-            run.status !== "paused" && run.status !== "compensating" && (
+            run.status !== "paused" && (
               <button type="button" class="button" onClick={() => act(() => client.value.pause(run.id), "All clocks of the run are stopped.")}>
                 Pause
               </button>
@@ -41,7 +44,7 @@ export function RunControls({ store, onExtend }: { store: RunStore; onExtend: ((
           )}
         </>
       )}
-      {may("start") && !ended && hasSignals(store.document.value) && (
+      {may("start") && isOpen && hasSignals(store.document.value) && (
         <button type="button" class="button" onClick={() => setAsked("signal")}>
           Signal …
         </button>
@@ -51,7 +54,7 @@ export function RunControls({ store, onExtend }: { store: RunStore; onExtend: ((
           Restart …
         </button>
       )}
-      {may("operate") && !ended && (
+      {may("operate") && isOpen && (
         <button type="button" class="button danger" onClick={() => setAsked("cancel")}>
           Cancel …
         </button>
@@ -99,14 +102,17 @@ function CancelDialog({ onClose, onSend }: { onClose: () => void; onSend: (reaso
   );
 }
 
-function RestartDialog({ store, onClose, onSend }: { store: RunStore; onClose: () => void; onSend: (body: { from_node_id?: string }) => void }) {
+function RestartDialog({ store, onClose, onSend }: { store: RunStore; onClose: () => void; onSend: (body: { from_node_id?: string; version?: number }) => void }) {
   const [node, setNode] = useState("");
-  const visited = [...new Set(store.tokens.value.map(({ node_id }) => node_id))];
+  const [isNewer, setNewer] = useState(false);
+  const newer = useNewerVersion(store, true);
+  // End handlers are no nodes, and what undid a node is no visit of it.
+  const visited = [...new Set(store.tokens.value.filter(({ on_end, compensation }) => !on_end && !compensation).map(({ node_id }) => node_id))];
   return (
     <Dialog
       title="Restart the run"
       onClose={onClose}
-      onSubmit={() => (onClose(), onSend(node === "" ? {} : { from_node_id: node }))}
+      onSubmit={() => (onClose(), onSend({ ...(node !== "" && { from_node_id: node }), ...(isNewer && newer !== undefined && { version: newer }) }))}
       footer={
         <>
           <button type="button" class="button" onClick={onClose}>
@@ -127,6 +133,12 @@ function RestartDialog({ store, onClose, onSend }: { store: RunStore; onClose: (
           ))}
         </select>
       </label>
+      {newer !== undefined && (
+        <label class="row">
+          <input type="checkbox" checked={isNewer} onChange={(event) => setNewer(event.currentTarget.checked)} />
+          On version {newer}, the newest, instead of {store.run.value!.version}
+        </label>
+      )}
     </Dialog>
   );
 }

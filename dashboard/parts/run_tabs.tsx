@@ -142,7 +142,7 @@ function TokensView({ store }: ViewProps) {
                 </a>
               </td>
               <td>
-                <Text value={token.node_id} max={80} />
+                <Text value={token.node_id} max={80} /> {token.compensation && <span class="muted small">undo</span>}
               </td>
               <td>
                 <Status status={token.status} />

@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { instancesAround, rowsOf, visibleRows } from "../logic/lanes.ts";
 import { budgetEnd } from "../logic/limits.ts";
 import { isEnded } from "../logic/statuses.ts";
-import { domainOf, eventsByToken, gateStopsOf, laneOf, pausesOf, shifted, ticksOf, zoomed, type Domain, type Lane, type Stop } from "../logic/timeline.ts";
+import { domainOf, eventsByToken, gateStopsOf, laneOf, pausesOf, shifted, ticksOf, withBackoffs, zoomed, type Domain, type Lane, type Stop } from "../logic/timeline.ts";
 import { duration } from "../logic/words.ts";
 import { currentTime, prefersLessMotion } from "../state/clock.ts";
 import type { RunStore } from "../state/run_store.ts";
@@ -60,7 +60,8 @@ export function Timeline({ store, title = "Timeline", chosen, onExtend, retry }:
     return (id: string): Lane => {
       const found = cache.get(id);
       if (found) return found;
-      const lane = laneOf(byId.get(id)!, ofToken.get(id));
+      const token = byId.get(id)!;
+      const lane = withBackoffs(laneOf(token, ofToken.get(id)), token);
       cache.set(id, lane);
       return lane;
     };

@@ -173,7 +173,7 @@ function TokenBars({ token, lane, scale, now, stops }: { token: Token; lane: Lan
         </g>
       ))}
       {lane.spans.map((span) => (
-        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span === endOf(lane.spans)} look={look} late={lateSince(token.timeout_at, stops, now)} scale={scale} now={now} />
+        <SpanBar key={`${span.kind}${span.from}`} span={span} isLast={span.epoch === endOf(lane.spans)?.epoch} look={look} late={lateSince(token.timeout_at, stops, now)} scale={scale} now={now} />
       ))}
     </>
   );
@@ -183,7 +183,7 @@ function SpanBar({ span, isLast, look, late, scale, now }: { span: Span; isLast:
   const end = span.to ?? Math.max(now, span.from);
   if (span.kind === "queued") return <Bar scale={scale} from={span.from} to={end} y={TOP + 4} height={4} className="span-queued" least={0.5} />;
   if (span.kind === "backoff") return <Bar scale={scale} from={span.from} to={end} y={TOP + 3} height={6} className="span-backoff" />;
-  // A failure belongs to the last attempt; those before it were given up.
+  // A failure belongs to the last attempt, which is in parts where its calls were repeated; those before it were given up.
   const className = span.kind === "attempt" ? `span-attempt ${isLast ? look : "neutral"}` : `span-${span.kind}`;
   const lateFrom = span.to === undefined && late !== undefined && late > span.from ? late : undefined;
   return (

@@ -1,4 +1,5 @@
 // The ways back of a run that failed or timed out, with the recommended one and the button that takes it.
+import { useState } from "preact/hooks";
 import type { ResumeOptions } from "../../client/index.ts";
 import { words } from "../logic/words.ts";
 import { attempt } from "../state/notices.ts";
@@ -14,7 +15,19 @@ type Mode = NonNullable<ResumeOptions["recommended"]>;
 /** The ways back of a run that has failed or timed out. */
 export interface Ways {
   options: ResumeOptions;
-  retry: (mode: Mode) => Promise<void>;
+  /** The newest version of the workflow, where it is another one than that of the run. */
+  newer: number | undefined;
+  /** Without a version on that of the run. */
+  retry: (mode: Mode, version?: number) => Promise<void>;
+}
+
+const NEWEST_EVERY_MS = 5_000;
+
+/** The newest version of a run's workflow, if the run has another one. */
+export function useNewerVersion(store: RunStore, isWanted: boolean): number | undefined {
+  const { workflow_id, version } = store.run.value!;
+  const { data } = usePolled(`newest-${workflow_id}-${isWanted}`, isWanted ? NEWEST_EVERY_MS : 0, async (client, signal) => (isWanted ? (await client.read("workflows", workflow_id, { signal })).version : undefined));
+  return data.value === undefined || data.value <= version ? undefined : data.value;
 }
 
 /** Undefined for any other run, and until they are known. */
@@ -22,12 +35,14 @@ export function useWaysBack(store: RunStore): Ways | undefined {
   const run = store.run.value!;
   const hasEnded = run.status === "failed" || run.status === "timed_out";
   const { data } = usePolled(`resume-${run.id}-${run.attempt}-${hasEnded && run.ended_at}`, 0, async (client, signal) => (hasEnded ? client.resumeOptions(run.id, { signal }) : undefined));
+  const newer = useNewerVersion(store, hasEnded && may("operate"));
   const options = data.value;
   if (!hasEnded || !options) return undefined;
   return {
     options,
-    async retry(mode) {
-      const next = await attempt(() => client.value.retry(run.id, { mode }), "The run goes on.");
+    newer,
+    async retry(mode, version) {
+      const next = await attempt(() => client.value.retry(run.id, { mode, ...(version !== undefined && { version }) }), "The run goes on.");
       if (next) store.changed(next);
     },
   };
@@ -37,15 +52,19 @@ export function useWaysBack(store: RunStore): Ways | undefined {
 export function recommendedWay(ways: Ways | undefined): { title: string; take: () => void } | undefined {
   const mode = ways?.options.resumable ? ways.options.recommended : null;
   if (!ways || !mode || !may("operate")) return undefined;
-  return { title: TITLES[mode] ?? words(mode), take: () => void ways.retry(mode) };
+  const version = ways.options.version.recommended ? ways.newer : undefined;
+  return { title: `${TITLES[mode] ?? words(mode)}${version === undefined ? "" : `, on version ${version}`}`, take: () => void ways.retry(mode, version) };
 }
 
-export function WaysBack({ ways: { options, retry } }: { ways: Ways }) {
+export function WaysBack({ ways: { options, newer, retry } }: { ways: Ways }) {
+  const [chosen, setChosen] = useState<"own" | "newer" | undefined>(undefined);
+  // A document that has to be fixed first was fixed, as far as it can be known.
+  const onNewer = newer !== undefined && (chosen === undefined ? options.version.recommended : chosen === "newer");
   return (
     <section class="card" aria-label="Ways back">
       <header>
         <h2>Ways back</h2>
-        {options.last_successful_checkpoint && (
+        {options.resumable && options.last_successful_checkpoint && (
           <span class="muted small">
             last completed: <Text value={options.last_successful_checkpoint.node_id} max={60} />
           </span>
@@ -55,13 +74,22 @@ export function WaysBack({ ways: { options, retry } }: { ways: Ways }) {
         {!options.resumable && <p>{options.reason ? <Text value={options.reason} /> : "This run cannot be retried."}</p>}
         {options.version.recommended && (
           <div class="note-box">
-            <strong>Fix the document first.</strong> {options.version.why && <Text value={options.version.why} />}
-            {options.version.how && (
+            <strong>{newer === undefined ? "Fix the document first." : `Go on with version ${newer}, if it fixes this:`}</strong> {options.version.why && <Text value={options.version.why} />}
+            {options.version.how && newer === undefined && (
               <div class="small">
                 <Text value={options.version.how} />
               </div>
             )}
           </div>
+        )}
+        {options.resumable && newer !== undefined && may("operate") && (
+          <label class="row">
+            On version
+            <select class="input" value={onNewer ? "newer" : "own"} onChange={(event) => setChosen(event.currentTarget.value as "own" | "newer")}>
+              <option value="own">{options.version.current}, that of the run</option>
+              <option value="newer">{newer}, the newest</option>
+            </select>
+          </label>
         )}
         {options.options
           .filter(({ open }) => open)
@@ -81,7 +109,7 @@ export function WaysBack({ ways: { options, retry } }: { ways: Ways }) {
                   </div>
                 </div>
                 {may("operate") && (
-                  <button type="button" class={`button ${isRecommended ? "primary" : ""}`} onClick={() => retry(mode)}>
+                  <button type="button" class={`button ${isRecommended ? "primary" : ""}`} onClick={() => retry(mode, onNewer ? newer : undefined)}>
                     {TITLES[mode] ?? words(mode)}
                   </button>
                 )}
