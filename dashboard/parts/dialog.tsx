@@ -1,7 +1,8 @@
 // A modal dialog with a form. The browser keeps the focus inside, and Escape closes it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { Icon } from "./icon.tsx";
+import { useReturnFocus } from "./return_focus.ts";
 
 interface DialogProps {
   title: string;
@@ -14,7 +15,9 @@ interface DialogProps {
 
 export function Dialog({ title, onClose, onSubmit, children, footer }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  useReturnFocus();
+  // At once: what is typed next is for the dialog.
+  useLayoutEffect(() => {
     element.current?.showModal();
   }, []);
   return (

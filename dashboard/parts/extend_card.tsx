@@ -1,11 +1,12 @@
 // Extends the limit of a run: by a duration that is typed, chosen or was dragged. Says what still ends earlier.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { innerLimits, runEnd } from "../logic/limits.ts";
 import { duration, moment, parseDuration, words } from "../logic/words.ts";
 import { now } from "../state/clock.ts";
 import { attempt } from "../state/notices.ts";
 import type { RunStore } from "../state/run_store.ts";
 import { client } from "../state/session.ts";
+import { useReturnFocus } from "./return_focus.ts";
 import { Text } from "./text.tsx";
 
 const CHOICES = ["1m", "10m", "1h", "1d"];
@@ -23,7 +24,8 @@ export function ExtendCard({ store, byMs, onClose }: { store: RunStore; byMs: nu
   const run = store.run.value!;
   const [text, setText] = useState(typed(byMs));
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
+  useReturnFocus();
+  useLayoutEffect(() => {
     input.current?.focus();
     input.current?.select();
   }, []);
@@ -73,7 +75,7 @@ export function ExtendCard({ store, byMs, onClose }: { store: RunStore; byMs: nu
         )}
         {inner.length > 0 && (
           <div>
-            <h3>These limits stay, and end earlier:</h3>
+            <h2>These limits stay, and end earlier:</h2>
             <ul class="cuts small">
               {inner.slice(0, 8).map(({ kind, node_id, token_id, at }) => (
                 <li key={`${kind}${token_id}${at}`}>

@@ -1,6 +1,6 @@
 // A question to a person, with its choices. A decision is sent after a moment in which it can be taken back.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Gate } from "../../client/index.ts";
 import { promptOf } from "../logic/gates.ts";
 import { runPath } from "../logic/routes.ts";
@@ -74,7 +74,8 @@ export function GateCard({ gate, onDecided, showsRun = false, isCurrent, mayUseK
     }, UNDO_MS);
   };
 
-  useEffect(() => {
+  // Before the keys are seen at the choices: one that is pressed at once counts.
+  useLayoutEffect(() => {
     if (!isCurrent) return;
     const onKey = (event: KeyboardEvent): void => {
       if (!takesKeys(event) || !mayUseKeys()) return;

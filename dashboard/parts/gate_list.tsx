@@ -1,5 +1,5 @@
 // Gates, the nearest deadline first. One of them is current: number keys decide it, j and k move to others.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Gate } from "../../client/index.ts";
 import { byDeadline, gateKey } from "../logic/gates.ts";
 import { markDecided, undecided } from "../state/decided_gates.ts";
@@ -33,7 +33,7 @@ export function GateList({ gates, showsRun = false, onDecided }: GateListProps) 
     setCurrent(gateKey(next));
   });
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       const step = event.key === "j" ? 1 : event.key === "k" ? -1 : 0;
       if (step === 0 || index < 0 || !takesKeys(event)) return;

@@ -31,7 +31,7 @@ export function RunPrice({ store }: { store: RunStore }) {
         </div>
       )}
       <div class="table-scroll">
-        <table>
+        <table class="cards">
           <thead>
             <tr>
               <th />
@@ -43,12 +43,12 @@ export function RunPrice({ store }: { store: RunStore }) {
           <tbody>
             {rows.map(([what, own, happy, worst]) => (
               <tr key={what}>
-                <td>{what}</td>
-                <td class="right number nowrap">
+                <td class="main">{what}</td>
+                <td class="right number nowrap" data-label="This run">
                   <b>{own}</b>
                 </td>
-                <td class="right number nowrap">{happy}</td>
-                <td class="right number nowrap">{worst}</td>
+                <td class="right number nowrap" data-label="If all goes well">{happy}</td>
+                <td class="right number nowrap" data-label="At most">{worst}</td>
               </tr>
             ))}
           </tbody>

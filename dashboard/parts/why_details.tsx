@@ -7,7 +7,7 @@ export function WhyDetails({ run, record, isOpen = false }: { run: string; recor
   return (
     <details open={isWanted} onToggle={(event) => event.currentTarget.open && setWanted(true)}>
       <summary>
-        <h4>Why it timed out</h4>
+        <h3>Why it timed out</h3>
       </summary>
       {isWanted && <Later load={() => import("./timeout_why.tsx").then(({ Why }) => () => <Why run={run} record={record} />)} />}
     </details>
