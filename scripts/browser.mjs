@@ -23,8 +23,8 @@ await script(async () => {
   const directory = join("tests", "browser");
   const files = readdirSync(join(root, directory)).filter((name) => name.endsWith(".test.ts") && (wanted.length === 0 || wanted.some((prefix) => name.startsWith(prefix))));
   if (files.length === 0) throw new StepFailed(`no test file in ${directory} begins with ${wanted.join(" or ")}`);
-  // One at a time: each has a server and a browser, and frames are measured.
-  const options = ["--test", "--test-concurrency=1", "--test-timeout=180000", "--test-reporter=spec", "--disable-warning=ExperimentalWarning"];
+  // One at a time: each has a server and a browser, and frames are measured. The timeout is also that of a whole file.
+  const options = ["--test", "--test-concurrency=1", "--test-timeout=600000", "--test-reporter=spec", "--disable-warning=ExperimentalWarning"];
   await step("tests in the browser", () => run(node22(), [...options, ...files.map((name) => join(directory, name))], { cwd: root, env: quietEnvironment }));
 });
 

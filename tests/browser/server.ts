@@ -31,8 +31,7 @@ const freePort = (): Promise<number> =>
 
 export async function startServer(variables: Record<string, string> = {}, token?: string): Promise<Server> {
   const persistTo = mkdtempSync(join(tmpdir(), "curfew-dashboard-"));
-  const port = await freePort();
-  const url = `http://localhost:${port}`;
+  let port = await freePort();
   let running: LocalServer | undefined;
   const start = async (): Promise<void> => {
     running = await startLocal({ configuration: join(root, "wrangler.toml"), port, persistTo, variables, note: () => {} });
@@ -41,7 +40,16 @@ export async function startServer(variables: Record<string, string> = {}, token?
     await running?.stop();
     running = undefined;
   };
-  await start();
+  for (let attempt = 1; running === undefined; attempt += 1) {
+    try {
+      await start();
+    } catch (error) {
+      // Another process may have taken the port before the server had it.
+      if (attempt === 3 || !/Address already in use/.test(String(error))) throw error;
+      port = await freePort();
+    }
+  }
+  const url = `http://localhost:${port}`;
   return {
     url,
     client: createClient({ url, token }),
