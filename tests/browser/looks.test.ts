@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import type { Page } from "playwright-core";
 import { end, startBrowser, type Browser } from "./browser.ts";
 import { PAGES } from "./pages.ts";
-import { playScene, startPeer, type Peer } from "./scene.ts";
+import { playScene, startPeer, until, type Peer } from "./scene.ts";
 import { startServer, type Server } from "./server.ts";
 import { wordy } from "./workflows.ts";
 
@@ -91,6 +91,8 @@ test("at 360 px the chosen tab is in sight, and lists show their last columns", 
   };
   await show(page, "/runs/timing-1?view=price", "tbody tr");
   await right("Price", "tab");
+  const most = (await page.locator('td[data-label="At most"]', { hasText: /./ }).first().boundingBox())!;
+  assert.ok(most.x >= 0 && most.x + most.width <= 360, `the last column of the price: ${most.x} to ${most.x + most.width}`);
   const height = async (cell: string) => (await page.getByRole("cell", { name: cell, exact: true }).first().boundingBox())!.height;
   await show(page, "/runs/wide-40?view=tokens", "tbody tr");
   assert.ok((await height("begin")) < 50, "a name of five letters is in one line");
@@ -141,6 +143,27 @@ test("no text of a node is wider than the node, and its count lies beside the ar
     );
     assert.deepEqual(wide, [], path);
   }
+});
+
+test("a graph is seen as a whole, with what stands beside its nodes, also after the window became narrow", async () => {
+  const page = await browser.open();
+  await show(page, "/runs/loop-1", ".edge-label");
+  const beyond = () =>
+    page.evaluate(() => {
+      const frame = document.querySelector(".graph-frame")!.getBoundingClientRect();
+      return [...document.querySelectorAll(".graph-frame .box, .graph-frame text")].map((part) => part.getBoundingClientRect()).filter(({ left, right }) => left < frame.left || right > frame.right).length;
+    });
+  for (const width of [1280, 360]) {
+    await page.setViewportSize({ width, height: 740 });
+    await until(`all of it to be seen at ${width} px`, async () => (await page.evaluate(() => innerWidth)) === width && (await beyond()) === 0);
+  }
+  // What was zoomed stays where it is.
+  await page.getByRole("region", { name: "Details" }).getByRole("button", { name: "Zoom in" }).click();
+  const zoomed = await page.locator(".graph-frame > g").getAttribute("transform");
+  await page.setViewportSize({ width: 400, height: 740 });
+  await page.waitForFunction(() => innerWidth === 400);
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+  assert.equal(await page.locator(".graph-frame > g").getAttribute("transform"), zoomed);
 });
 
 test("the line of now does not leave the timeline when the window becomes narrow", async () => {
