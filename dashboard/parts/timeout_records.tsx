@@ -23,6 +23,7 @@ export function TimeoutRecords({ store }: { store: RunStore }) {
   );
 }
 
+const SCOPES: Record<string, string> = { flow: "limit of the run", step: "limit of a task", llm_call: "limit of a model's call", tool: "limit of a tool's call", sync: "limit of a join", gate: "limit of a gate" };
 const ACTIONS: Record<string, string> = { escalate: "a person was asked", retry: "another attempt was made", fail: "it failed", proceed: "it went on with what was there", cancel: "it was cancelled" };
 
 function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: boolean }) {
@@ -31,9 +32,8 @@ function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: b
   return (
     <article class="card">
       <header>
-        <h3>
-          {words(event.scope)} {state.node_id && <Text value={state.node_id} max={80} />}
-        </h3>
+        <h3>{state.node_id ? <Text value={state.node_id} max={80} /> : "the run"}</h3>
+        <span class="small">{SCOPES[event.scope] ?? words(event.scope)}</span>
         {state.token_id && (
           <a class="mono" href={tokenPath(run, state.token_id)}>
             {state.token_id}
@@ -44,7 +44,7 @@ function Record({ run, item, isFirst }: { run: string; item: Timeout; isFirst: b
       <div class="body stack">
         <p>
           {event.timeout_ms === undefined ? "A deadline passed" : <>The limit of <b>{duration(event.timeout_ms)}</b> passed</>} after <b>{duration(event.elapsed_ms)}</b>, noticed{" "}
-          <b>{duration(event.lateness_ms)}</b> late, {state.phase && <>while it was {words(state.phase)}</>}
+          <b>{duration(event.lateness_ms)}</b> late{state.phase && <>, while it was {words(state.phase)}</>}
           {state.step_ref && (
             <>
               {" "}
