@@ -92,7 +92,7 @@ function BulkDialog({ control, ids, filter, what, onClose, onDone }: Omit<BulkBa
       {control === "retry" && (
         <label class="field">
           <span class="label">How</span>
-          <select class="input" value={mode} onChange={(event) => setMode(event.currentTarget.value as typeof mode)}>
+          <select class="input" autofocus value={mode} onChange={(event) => setMode(event.currentTarget.value as typeof mode)}>
             <option value="retry_step">Go on from what failed</option>
             <option value="discard_and_retry">Drop what the failed steps did, then go on</option>
             <option value="escalate">Ask a person first</option>

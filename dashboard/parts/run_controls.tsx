@@ -124,7 +124,7 @@ function RestartDialog({ store, onClose, onSend }: { store: RunStore; onClose: (
     >
       <label class="field">
         <span class="label">From</span>
-        <select class="input" value={node} onChange={(event) => setNode(event.currentTarget.value)}>
+        <select class="input" autofocus value={node} onChange={(event) => setNode(event.currentTarget.value)}>
           <option value="">the start</option>
           {visited.map((id) => (
             <option key={id} value={id}>
@@ -172,7 +172,7 @@ function SignalDialog({ store, onClose }: { store: RunStore; onClose: () => void
     >
       <label class="field">
         <span class="label">Signal</span>
-        <select class="input" value={name} onChange={(event) => setName(event.currentTarget.value)}>
+        <select class="input" autofocus value={name} onChange={(event) => setName(event.currentTarget.value)}>
           {names.map((name) => (
             <option key={name} value={name}>
               {name}

@@ -38,7 +38,8 @@ export function StartDialog({ workflow, version, onClose }: { workflow: string; 
     } catch (error) {
       const details = (error as { details?: { pointer?: string; message?: string }[] }).details;
       const lines = Array.isArray(details) ? details.map(({ pointer, message }) => `${pointer || "the input"}: ${message}`) : [];
-      setProblem([messageOf(error), ...lines].join("\n"));
+      const message = messageOf(error);
+      setProblem([message, ...lines.filter((line) => !message.includes(line))].join("\n"));
     } finally {
       setSending(false);
     }
@@ -62,7 +63,7 @@ export function StartDialog({ workflow, version, onClose }: { workflow: string; 
     >
       <label class="field">
         <span class="label">Workflow</span>
-        <select class="input" value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
+        <select class="input" autofocus value={chosen} onChange={(event) => setChosen(event.currentTarget.value)}>
           {chosen !== "" && !workflows.value?.items.some(({ id }) => id === chosen) && <option value={chosen}>{chosen}</option>}
           {workflows.value?.items.map(({ id }) => (
             <option key={id} value={id}>

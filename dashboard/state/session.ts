@@ -110,6 +110,10 @@ export const may = (role: Role): boolean => identity.value === undefined || iden
 
 /** An error in one sentence, with its code and the place in what was sent, where it has them. */
 export function messageOf(error: unknown): string {
-  if (error instanceof CurfewError) return `${error.pointer ? `${error.pointer}: ` : ""}${error.message} (${error.code})`;
+  if (error instanceof CurfewError) {
+    const { pointer = "", message, code } = error;
+    // Refusals of several things begin with the place of the first one.
+    return `${pointer === "" || message.includes(pointer) ? "" : `${pointer}: `}${message} (${code})`;
+  }
   return error instanceof Error ? error.message : String(error);
 }

@@ -35,6 +35,26 @@ test("a run is started from the form and watched live", async () => {
   assert.equal((await server.client.run("from-the-form")).status, "completed");
 });
 
+test("a start that is refused says what is wrong once, by its place, and can be sent again", async () => {
+  const page = await browser.open();
+  await page.goto(`${server.url}/runs?workflow=loop`);
+  await page.getByRole("button", { name: "Start a run" }).press("Enter");
+  const dialog = page.getByRole("dialog");
+  // The first field has the focus, not the button that closes.
+  await until("the focus to be at the workflow", () => dialog.getByLabel("Workflow").evaluate((field) => field === document.activeElement));
+  await dialog.getByText("Id and limit").click();
+  await dialog.getByLabel("Run id").fill("not an id");
+  await dialog.getByLabel("Limit of the run").fill("90d");
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  const problem = dialog.getByRole("alert");
+  await problem.getByText("/timeout_ms").waitFor();
+  assert.equal((await problem.textContent())!.split("/run_id").length, 2, (await problem.textContent())!);
+  await dialog.getByLabel("Run id").fill("an-id");
+  await dialog.getByLabel("Limit of the run").fill("5m");
+  await dialog.getByLabel("Limit of the run").press("Enter");
+  await page.waitForURL(`${server.url}/runs/an-id`);
+});
+
 test("the form names what the schema refuses", async () => {
   const page = await browser.open();
   await page.goto(`${server.url}/runs?workflow=review`);
