@@ -160,13 +160,12 @@ impl NodeBound<'_> {
             .and_then(|task| task.task.only_action());
         let action = action.filter(|action| action.is_async());
         let limit = self.snapshot.execution_limit(node).limit;
-        let own_ms = match (limit.millis(), action) {
-            (Some(millis), _) => millis,
-            // Until an adaptive limit has its samples, a callback has no deadline.
-            (None, Some(_)) if found.adaptive => UNBOUNDED,
-            (None, _) => self.calls_ms(node),
+        let own_ms = limit.millis().unwrap_or_else(|| self.calls_ms(node));
+        // An adaptive limit without enough samples is none.
+        let is_bounded_by_node = match found.adaptive {
+            true => limit.millis().is_some(),
+            false => found.timeout != Limit::Unset,
         };
-        let is_bounded_by_node = found.adaptive || found.timeout != Limit::Unset;
         let callback_ms = match action {
             Some(action) if !is_bounded_by_node => {
                 let of_action = action.timeout.millis().unwrap_or(0);

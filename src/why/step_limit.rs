@@ -27,7 +27,11 @@ pub(super) fn of_step(asked: Asked) -> Limit {
                 "how long an attempt of the queue may be silent (CURFEW_HEARTBEAT_MS); a longer limit of the node changes nothing",
             );
         }
-        Some("tool_timeout") if declared.timeout == Length::Unset && !declared.adaptive => {
+        // An adaptive limit without enough samples is none.
+        Some("tool_timeout")
+            if declared.timeout == Length::Unset
+                && !(declared.adaptive && snapshot.execution_limit(node).limit.millis().is_some()) =>
+        {
             return of_callback(asked, node).replaced_at(at_node);
         }
         Some(_) | None => {}

@@ -237,6 +237,18 @@ fn the_limit_of_a_node_also_applies_to_its_callback() {
     assert_eq!(run.row("t1").deadline.at, None);
 }
 
+/// Without enough samples an adaptive limit is none, but a callback that never comes must not hold up the run.
+#[test]
+fn an_adaptive_limit_without_samples_leaves_the_deadline_of_callbacks() {
+    for (execution, waits_until) in [(json!({}), 32_000), (json!({"timeout": "60s"}), 62_000)] {
+        let mut run = Driver::start(async_document(execution, json!({"timeout": "adaptive"})));
+        run.at(2_000).report(suspended("t1@1"));
+        assert_eq!(run.row("t1").deadline.at, Some(waits_until));
+        run.at(waits_until).wake("");
+        assert_eq!(run.row("t1").error.map(|it| it.code), Some("tool_timeout".into()));
+    }
+}
+
 #[test]
 fn a_retry_after_a_timeout_has_a_new_capability() {
     let mut run = Driver::start(async_document(json!({}), json!({"on_timeout": "retry"})));

@@ -77,7 +77,11 @@ impl Run {
             return self.end_unsuccessfully(id, TokenStatus::Failed, failure);
         };
         let node = &self.snapshot.workflow.nodes[token.node];
-        let is_bounded_by_node = node.adaptive || node.timeout != Limit::Unset;
+        // An adaptive limit without enough samples is none.
+        let is_bounded_by_node = match node.adaptive {
+            true => token.deadline.timeout_ms.is_some(),
+            false => node.timeout != Limit::Unset,
+        };
         let limit = action.timeout.millis().unwrap_or(0).max(self.settings.suspend_ms);
         let deadline = TokenDeadline::starting(self.clock(), Some(limit));
         self.change(id, |token| {
