@@ -12,6 +12,9 @@ pub const PROMPT_BYTES: usize = 256 << 10;
 pub const CHECKPOINT_BYTES: usize = 512 << 10;
 /// All branch results that a run holds in memory until their joins fire.
 pub const JOIN_RESULTS_BYTES: usize = 16 << 20;
+/// Undelivered messages of a run. Above it no further token begins that posts one: messages stay in memory, in several copies
+/// while they are saved, and a run shares 128 MB with others.
+pub const OUTBOX_BYTES: usize = 8 << 20;
 /// One item of a fan-out, and all its items together.
 pub const FAN_OUT_ITEM_BYTES: usize = 512 << 10;
 pub const FAN_OUT_ITEMS_BYTES: usize = 1 << 20;

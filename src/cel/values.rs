@@ -435,7 +435,7 @@ mod tests {
             "input.n < 1 && input.m > 1",
             "input.n < 1 || input.n == 'a'",
             "input.?n == 'a'",
-            "size(input.n) > 1",
+            "size(input.n) > input.m",
             "input.n < 9007199254740993",
             "input.n in input.list",
         ] {

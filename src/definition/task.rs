@@ -141,6 +141,15 @@ impl Task {
         self.steps.iter().filter(calls).count()
     }
 
+    /// A step emits an event.
+    pub fn emits(&self) -> bool {
+        let emits = |step: &Step| match &step.action {
+            StepAction::Inline(action) => matches!(action.kind, ActionKind::EmitEvent(_)),
+            StepAction::Reference { .. } => false,
+        };
+        self.steps.iter().any(emits)
+    }
+
     /// A step brings its output bit by bit.
     pub fn streams(&self) -> bool {
         let streams = |step: &Step| match &step.action {

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::base::limits::OUTBOX_BYTES;
+use crate::base::text::json_bytes;
 use crate::base::time::{MINUTE, Millis, SECOND};
 use crate::run::decision::{Command, Write};
 use crate::run::message::Message;
@@ -19,12 +21,16 @@ const GONE_AFTER: u32 = 5;
 #[derive(Debug, Default)]
 pub(in crate::run) struct Outbox {
     entries: BTreeMap<u64, Entry>,
+    /// The values that the messages carry.
+    bytes: usize,
     /// Every entry except the waiting starts, by the time of its next send.
     due: BTreeSet<(Millis, u64)>,
     /// Starts that were sent and not answered, and starts that wait for a free slot. A start only waits while all slots are
     /// taken by starts that are themselves re-sent, so none waits forever.
     starts_in_flight: BTreeSet<u64>,
     waiting_starts: BTreeSet<u64>,
+    /// Tokens that begin when fewer bytes wait. Some may have ended or begun meanwhile.
+    waiting_tokens: BTreeSet<TokenId>,
     posted: u64,
     changed: BTreeSet<u64>,
     deleted: BTreeSet<u64>,
@@ -34,6 +40,7 @@ pub(in crate::run) struct Outbox {
 #[derive(Debug)]
 struct Entry {
     message: Message,
+    bytes: usize,
     attempts: u32,
     /// The time of the next send. `Millis::MAX` for a waiting start.
     due_at: Millis,
@@ -61,26 +68,45 @@ impl Outbox {
     /// Restores a saved message. It may or may not have been delivered, so it is due immediately.
     pub fn restore(&mut self, id: u64, message: Message) {
         self.posted = self.posted.max(id);
-        let entry = Entry {
-            message,
-            attempts: 0,
-            due_at: 0,
-            may_have_left: true,
-        };
+        let entry = self.entry(message, true);
         self.due.insert((entry.due_at, id));
         self.entries.insert(id, entry);
+    }
+
+    fn entry(&mut self, message: Message, may_have_left: bool) -> Entry {
+        let bytes = carried_bytes(&message);
+        self.bytes += bytes;
+        Entry {
+            message,
+            bytes,
+            attempts: 0,
+            due_at: 0,
+            may_have_left,
+        }
+    }
+
+    /// What was posted has to be delivered before more is.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= OUTBOX_BYTES
+    }
+
+    pub fn wait_for_room(&mut self, token: TokenId) {
+        self.waiting_tokens.insert(token);
+    }
+
+    /// The next token that may begin, if there is room.
+    pub fn next_with_room(&mut self) -> Option<TokenId> {
+        match self.is_full() {
+            true => None,
+            false => self.waiting_tokens.pop_first(),
+        }
     }
 
     pub fn post(&mut self, message: Message, time: SendTime) {
         self.posted += 1;
         let id = self.posted;
         self.changed.insert(id);
-        let entry = Entry {
-            message,
-            attempts: 0,
-            due_at: 0,
-            may_have_left: false,
-        };
+        let entry = self.entry(message, false);
         self.entries.insert(id, entry);
         self.send(id, time);
     }
@@ -191,6 +217,7 @@ impl Outbox {
         let Some(entry) = self.entries.remove(&id) else {
             return;
         };
+        self.bytes -= entry.bytes;
         self.due.remove(&(entry.due_at, id));
         self.starts_in_flight.remove(&id);
         self.waiting_starts.remove(&id);
@@ -270,6 +297,19 @@ impl Run {
     /// Removes the start message of a token's child from the outbox. True if it was never sent.
     pub(in crate::run) fn retract_start(&mut self, token: &Token) -> bool {
         self.outbox.retract_start(token.id, token.epoch)
+    }
+}
+
+/// The values that are as large as a workflow makes them.
+fn carried_bytes(message: &Message) -> usize {
+    match message {
+        Message::StartChild { input, .. } => json_bytes(input),
+        Message::Emit { payload, .. } => json_bytes(payload),
+        // A run ends once.
+        Message::NotifyParent { .. }
+        | Message::HoldChild { .. }
+        | Message::CancelChild { .. }
+        | Message::TellParent { .. } => 0,
     }
 }
 

@@ -128,6 +128,9 @@ impl Run {
         if token.status == TokenStatus::WaitingForSiblings {
             self.fans.hold(token.id, token.value_bytes());
         }
+        if token.is_held_back() {
+            self.outbox.wait_for_room(token.id);
+        }
         self.tokens.restore(token);
         Ok(())
     }

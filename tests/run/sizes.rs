@@ -148,6 +148,38 @@ fn the_input_of_a_child_fits_its_message() {
     );
 }
 
+/// A thousand calls with large inputs would not fit into the memory that runs share.
+#[test]
+fn calls_begin_as_fast_as_their_inputs_are_delivered() {
+    let mut document = json!({
+        "nodes": [{"id": "begin"}, {"id": "call", "workflow_id": "child", "input_mapping": "${input}"}],
+        "transitions": [{"from_node_id": "begin", "to_node_id": "call", "spawn_count": 40}],
+    });
+    let mut run = Driver::start_with(SETTINGS, document.clone(), text(1_000_000));
+    // The ninth one passes the limit of 8 MiB.
+    run.assert_status("running 31xcall:pending 9xcall:waiting_for_subworkflow");
+    for id in 1..=5 {
+        run.delivered(id);
+    }
+    run.assert_status("running 26xcall:pending 14xcall:waiting_for_subworkflow");
+    // During a pause nothing begins, and what waits is known after a restart.
+    run.pause().delivered(6).delivered(7);
+    run.assert_status("paused 26xcall:pending 14xcall:waiting_for_subworkflow");
+    run.resume();
+    run.assert_status("running 24xcall:pending 16xcall:waiting_for_subworkflow");
+    run.reload();
+    // Also the messages of the pause.
+    for id in 8..=80 {
+        run.delivered(id);
+    }
+    run.assert_status("running 40xcall:waiting_for_subworkflow");
+
+    // Other work goes on beside them.
+    document["nodes"][1] = json!({"id": "call"});
+    let run = Driver::start_with(SETTINGS, document, text(1_000_000));
+    assert_eq!(run.run.header.status, RunStatus::Completed);
+}
+
 #[test]
 fn a_child_with_an_output_too_large_for_a_token_completes_and_fails_its_parents_token() {
     let mut parent = Driver::start(json!({"nodes": [{"id": "call", "workflow_id": "middle"}]}));

@@ -177,8 +177,7 @@ impl Run {
             }
             // It could not begin during the pause.
             let token = self.tokens.live(id);
-            let held = token.status == TokenStatus::Pending && token.watch_at.is_none();
-            if held {
+            if token.is_held_back() {
                 self.changes.arrivals.push_back(id);
             }
             // Claims were refused during the pause: the attempt is re-sent, with the whole time to be claimed.

@@ -78,6 +78,8 @@ impl Run {
                 }
             } else if let Some(instance) = self.fans.take_ended_branch() {
                 self.branch_ended(instance);
+            } else if let Some(id) = self.next_with_room() {
+                self.begin(id);
             } else if self.is_ending() {
                 if !self.advance_ending() {
                     break;
@@ -105,6 +107,11 @@ impl Run {
         if self.work.is_exhausted() {
             return self.defer_to_next_wake(id);
         }
+        if role == NodeRole::Declared && self.outbox.is_full() && self.posts_messages(token.node) {
+            // It begins when messages have been delivered: those are sent until they are.
+            self.change(id, |token| token.watch_at = None);
+            return self.outbox.wait_for_room(id);
+        }
         self.work.begin_unit();
         self.work.count(TOKEN_STEPS);
         if self.snapshot.call_of(token.node).is_some() {
@@ -116,6 +123,21 @@ impl Run {
             NodeKind::Wait(_) => self.begin_wait(id),
             NodeKind::Task { .. } | NodeKind::Action { .. } | NodeKind::Workflow { .. } => self.dispatch(id),
         }
+    }
+
+    /// A token that was held back because too many messages were undelivered. At the end of a pause all tokens begin.
+    fn next_with_room(&mut self) -> Option<TokenId> {
+        if self.is_paused() {
+            return None;
+        }
+        let is_held_back = |id: &TokenId| self.tokens.get(id).is_some_and(Token::is_held_back);
+        std::iter::from_fn(|| self.outbox.next_with_room()).find(is_held_back)
+    }
+
+    /// Calls of other workflows, and events.
+    fn posts_messages(&self, node: usize) -> bool {
+        let emits = || self.snapshot.task_of(node).is_some_and(|task| task.task.emits());
+        self.snapshot.call_of(node).is_some() || emits()
     }
 
     /// Begins the next attempt on its lane.

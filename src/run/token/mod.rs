@@ -403,6 +403,11 @@ impl Token {
         self.status == TokenStatus::WaitingForSubworkflow && self.reason.as_deref() == Some(CHILD_PAUSED)
     }
 
+    /// It could not begin, during a pause or because too many messages are undelivered, and no moment is set for it.
+    pub fn is_held_back(&self) -> bool {
+        self.status == TokenStatus::Pending && self.watch_at.is_none()
+    }
+
     /// The next time this token is due if no event arrives for it.
     pub fn due_at(&self, config: TimeoutConfig) -> Option<Millis> {
         let warning_at = self.deadline.warning_at(config.warn_at);
