@@ -137,6 +137,22 @@ test("an input that is too large for a child fails the token that calls it", asy
   assert.match(end.error?.message ?? "", /^the input of the workflow that node call calls is \d+ bytes; the limit is 1044480$/);
 });
 
+test("many calls with large inputs all complete, a few at a time", async () => {
+  const child = workflow({ nodes: [{ id: "end" }], output_mapping: "${size(input.long)}" });
+  await curfew.store(child);
+  const parent = workflow({
+    nodes: [{ id: "begin" }, { id: "call", workflow_id: child.id }, { id: "join" }],
+    transitions: [
+      { id: "out", from_node_id: "begin", to_node_id: "call", spawn_count: 40 },
+      { from_node_id: "call", to_node_id: "join", synchronization: { strategy: "all", sibling_group: "out", merge: { target: "state.sizes", strategy: "append" } } },
+    ],
+    output_mapping: "${state.sizes.sum()}",
+  });
+  const end = await curfew.runToEnd(parent, { long: text(900 * KIB) });
+  assert.equal(end.status, "completed", JSON.stringify(end.error));
+  assert.equal(end.output, 40 * 900 * KIB);
+});
+
 test("an input is measured as it is stored", async () => {
   const plain = workflow({ nodes: [{ id: "end" }] });
   await curfew.store(plain);
