@@ -11,7 +11,7 @@ import { CommandError } from "../failures.ts";
 import { ProjectDocuments } from "../local/project_documents.ts";
 import { logFile, makeStore, startLocal, type LocalServer } from "../local/server.ts";
 import { commandFor, type Output } from "../output.ts";
-import { packageRoot } from "../package_root.ts";
+import { packageRoot, shellProgram } from "../package_root.ts";
 import { startWords } from "../start_words.ts";
 
 const PORT = 8787;
@@ -68,7 +68,7 @@ async function run({ flags, output, terminal, environment }: Invocation): Promis
     stored = new ProjectDocuments(documents, client, output, signal);
     await Promise.race([over, storeAndTry(stored, documents, client, output, signal)]);
     if (signal.aborted) return EXIT.ok;
-    const command = commandFor(server.url === addressOf(flags, environment) ? undefined : server.url, "npx curfew");
+    const command = commandFor(server.url === addressOf(flags, environment) ? undefined : server.url, shellProgram);
     if (output.isJson) output.jsonLine({ url: server.url });
     else output.note(...nextSteps(server.url, command, persistTo, startOf(documents, stored.workflows), configuration.isProject));
     stored.watch();
